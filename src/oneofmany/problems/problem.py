@@ -192,6 +192,6 @@ class Problem:
         return (flat[:, members.clamp_min(0)] & (members >= 0)).sum(-1)
 
 
-def lines(kind: str, groups: Iterable[Iterable[int]], exact: bool = True) -> list[Rule]:
+def lines(kind: str, groups: Iterable[Iterable[Any]], exact: bool = True) -> list[Rule]:
     """One rule of the same kind for every group of choices."""
     return [Rule(kind, tuple(int(choice) for choice in group), exact) for group in groups]

@@ -44,7 +44,7 @@ def _futoshiki(n: int, inequalities: tuple[tuple[int, int], ...]) -> Problem:
         return bare
     if not all(0 <= cell < n * n for pair in inequalities for cell in pair) or any(a == b for a, b in inequalities):
         raise ValueError(f"inequalities: expected pairs of different cells from 0 to {n * n - 1}, got {inequalities}")
-    static = bare.relation_members(torch.tensor([inequalities])).reshape(-1, n + 1)
+    static = bare.relation_members(torch.tensor([inequalities])).reshape(-1, n + 1).tolist()
     rules += lines(KIND, static, exact=False)
     return Problem("futoshiki", n, n * n, n, tuple(rules), {"inequalities": inequalities}, relation_kind=KIND)
 

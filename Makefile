@@ -1,0 +1,35 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Both set up the virtual environment in .venv by themselves, once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-slow lint benchmark clean
+
+demo: .venv/installed
+	$(BIN)/oneofmany demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+benchmark: .venv/installed
+	$(BIN)/python benchmarks/enumeration.py
+	$(BIN)/python benchmarks/objectives.py
+
+clean:
+	rm -rf .venv demo build dist
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "oneofmany needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,99 @@
+"""The command line: one module per command, no logic of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+COMMANDS: dict[str, str | dict[str, str]] = {
+    "data": {
+        "nqueens": "oneofmany.cli.data:nqueens",
+        "futoshiki": "oneofmany.cli.data:futoshiki",
+        "sudoku": "oneofmany.cli.data:sudoku",
+        "benchmark": "oneofmany.cli.data:benchmark",
+        "import": "oneofmany.cli.data:import_pairs",
+        "export": "oneofmany.cli.data:export",
+        "show": "oneofmany.cli.data:show",
+    },
+    "count": "oneofmany.cli.count:count",
+    "show": "oneofmany.cli.show:show",
+    "demo": "oneofmany.cli.demo:demo",
+}
+"""Where every command lives; only the one that is called is imported."""
+
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. Exits with 0, 1 (failed) or 2 (bad input, one sentence on stderr)."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code."""
+    try:
+        return _dispatch(arguments)
+    except ValueError as error:
+        return _fail(str(error), 2)
+    except BrokenPipeError:  # the reader of our output has gone: nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return _fail("stopped", 130)
+    except MemoryError:
+        return _fail("not enough memory: ask for less at once", 1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", 1 if error.errno in FULL_DISK else 2)
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"oneofmany: {sentence}", file=sys.stderr)
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    tree: dict[str, Any] = COMMANDS
+    program = "oneofmany"
+    while arguments and isinstance(tree.get(arguments[0]), dict):
+        program, tree, arguments = f"{program} {arguments[0]}", tree[arguments[0]], arguments[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        _print_commands(program, tree)
+        return 0 if arguments else 2
+    name, *rest = arguments
+    if name == "--version":
+        import oneofmany
+
+        print(oneofmany.__version__)
+        return 0
+    if name not in tree:
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, tree, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(tree)}"
+        return _fail(f"{program} has no command {name!r}: {hint}", 2)
+    import tyro
+
+    # Flags alone (--force), not pairs of them (--force, --no-force).
+    config = (tyro.conf.FlagCreatePairsOff,)
+    result = tyro.cli(_load(tree[name]), prog=f"{program} {name}", args=rest, config=config)
+    return result if isinstance(result, int) else 0
+
+
+def _load(place: str) -> Callable[..., Any]:
+    module, function = place.split(":")
+    return getattr(import_module(module), function)
+
+
+def _print_commands(program: str, tree: dict[str, Any]) -> None:
+    print(f"usage: {program} COMMAND ...\n\ncommands (each has --help with an example):")
+    for name, place in tree.items():
+        if isinstance(place, dict):
+            about = f"{', '.join(place)}"
+        else:
+            about = (_load(place).__doc__ or "").strip().split("\n")[0]
+        print(f"  {name:<12} {about}")

@@ -1,0 +1,96 @@
+"""Progress, tables and boards: results on stdout, everything else on stderr, plain where it is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from oneofmany.problems import Problem, Task
+from oneofmany.problems.tasks.task import plain
+
+Tell = Callable[[str, int, int], None]
+
+
+def results() -> Console:
+    """Where results go."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def say(sentence: str) -> None:
+    """Tell the user something that is no result."""
+    print(sentence, file=sys.stderr)
+
+
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """A function tell(what, done, of) that draws bars on a terminal and prints a line every few seconds elsewhere."""
+    if not sys.stderr.isatty():
+        last = 0.0
+
+        def line(what: str, done: int, of: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > 5 or done == of:
+                last = time.monotonic()
+                say(f"{what}: {done:,} of {of:,}")
+
+        yield line
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        known: dict[str, TaskID] = {}
+
+        def bar(what: str, done: int, of: int) -> None:
+            if what not in known:
+                known[what] = bars.add_task(what, total=of)
+            bars.update(known[what], completed=done, total=of)
+
+        yield bar
+
+
+def draw_boards(
+    task: Task, problem: Problem, query: np.ndarray, relations: np.ndarray, solutions: np.ndarray, width: int
+) -> Text:
+    """A query and its solutions as boards side by side, as many in a row as ``width`` columns allow.
+
+    query: uint8 [R]; relations: int16 [M, 2]; solutions: uint8 [K, R]. What the query left blank is coloured.
+    """
+    given = query > 0
+
+    def board(values: np.ndarray) -> list[str]:
+        # Control characters mark what was filled in, so that the text keeps its width until it is coloured.
+        return task.draw(problem, values, relations, given, _mark).split("\n")
+
+    boards = [board(query), *(board(values) for values in solutions)]
+    widest = max(len(line.replace("\x01", "").replace("\x02", "")) for lines in boards for line in lines)
+    titles = ["query", *(f"solution {i + 1}" for i in range(len(solutions)))]
+    each_row = max(1, (width + 3) // (widest + 3))
+    text = Text()
+    for start in range(0, len(boards), each_row):
+        part = boards[start : start + each_row]
+        text.append(
+            "   ".join(f"{title:<{widest}}" for title in titles[start : start + each_row]).rstrip() + "\n", "dim"
+        )
+        for lines in zip(*part, strict=True):
+            for i, line in enumerate(lines):
+                _append(text, line)
+                bare = len(line.replace("\x01", "").replace("\x02", ""))
+                text.append("\n" if i == len(part) - 1 else " " * (widest - bare + 3))
+    return text
+
+
+def _mark(cell: str, given: bool) -> str:
+    return plain(cell, given) if given else f"\x01{cell}\x02"
+
+
+def _append(text: Text, line: str) -> None:
+    for i, piece in enumerate(line.split("\x01")):
+        filled, _, rest = piece.partition("\x02") if i else ("", "", piece)
+        text.append(filled, "bold green")
+        text.append(rest)

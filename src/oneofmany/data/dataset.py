@@ -1,0 +1,226 @@
+"""The dataset file: queries of one problem with their listed solutions, in one safetensors file a split."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+import oneofmany
+from oneofmany.files import FileError, write_whole
+from oneofmany.problems import TASKS, Problem
+
+FORMAT = 1
+HEADER = "oneofmany"
+DTYPES = {
+    "query": np.uint8,
+    "solutions": np.uint8,
+    "offsets": np.int64,
+    "total": np.int32,
+    "relations": np.int16,
+    "group": np.int32,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Q queries of one problem with S listed solutions.
+
+    Args:
+        problem: what all queries are queries of.
+        query: uint8 [Q, R], 0 = blank, 1..V = given.
+        solutions: uint8 [S, R], values 1..V; those of query q are rows offsets[q] to offsets[q+1].
+        offsets: int64 [Q+1].
+        total: int32 [Q], all solutions that exist, which may be more than are listed; -1 unknown.
+        relations: int16 [Q, M, 2], pairs (a, b) meaning variable a < variable b, -1 for padding.
+        group: int32 [Q], queries of one group belong to one split (Sudokus with the same solution grid class).
+        built: how the queries were made: builder, its arguments, seed.
+    """
+
+    problem: Problem
+    query: np.ndarray
+    solutions: np.ndarray
+    offsets: np.ndarray
+    total: np.ndarray
+    relations: np.ndarray
+    group: np.ndarray
+    built: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, dtype in DTYPES.items():
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
+        _check_tensors(self.problem, self._tensors())
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def listed(self) -> np.ndarray:
+        """int64 [Q]: how many solutions are listed."""
+        return np.diff(self.offsets)
+
+    @property
+    def multiple(self) -> np.ndarray:
+        """bool [Q]: MS queries. Where the total is unknown, the listed solutions decide."""
+        return np.where(self.total >= 0, self.total, self.listed) > 1
+
+    def solutions_of(self, query: int) -> np.ndarray:
+        """The listed solutions of one query: uint8 [K, R], values 1..V."""
+        return self.solutions[self.offsets[query] : self.offsets[query + 1]]
+
+    def take(self, rows: np.ndarray) -> Dataset:
+        """The dataset of some of the queries, in the order of ``rows`` int64 [N]."""
+        listed = self.listed[rows]
+        offsets = np.concatenate([[0], np.cumsum(listed)])
+        picked = np.repeat(self.offsets[:-1][rows] - offsets[:-1], listed) + np.arange(offsets[-1])
+        return Dataset(
+            self.problem,
+            self.query[rows],
+            self.solutions[picked],
+            offsets,
+            self.total[rows],
+            self.relations[rows],
+            self.group[rows],
+            self.built,
+        )
+
+    # ---- the file --------------------------------------------------------------------------------------------------
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in DTYPES}
+
+    def header(self) -> dict[str, Any]:
+        """What the file's header says."""
+        about = {
+            "format": FORMAT,
+            "task": self.problem.task,
+            "size": self.problem.size,
+            "options": self.problem.options,
+            "variables": self.problem.variables,
+            "values": self.problem.values,
+            "built": self.built,
+            "version": oneofmany.__version__,
+        }
+        return about | {"checksum": _checksum(about, self._tensors())}
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the file in one step; an existing one only with ``force``."""
+        metadata = {HEADER: _canonical_json(self.header())}
+        write_whole(path, lambda beside: save_file(self._tensors(), beside, metadata), force)
+
+    @classmethod
+    def load(cls, path: str | Path, problem: Problem | None = None) -> Dataset:
+        """Read and check a file; FileError says in one sentence what is wrong with it.
+
+        ``problem`` is needed for a task of your own that comes with rules; it must fit the file.
+        """
+        header, tensors = _read(Path(path))
+        try:
+            own = _problem_of(header) if problem is None else problem
+            if (own.variables, own.values) != (header["variables"], header["values"]):
+                raise ValueError(
+                    f"it holds {header['variables']} variables of {header['values']} values, which does not fit {own}"
+                )
+            _check_tensors(own, tensors)
+        except ValueError as error:
+            raise FileError(f"{path} is damaged or not a dataset: {error}") from None
+        return cls(own, **tensors, built=header["built"])
+
+
+def _problem_of(header: dict[str, Any]) -> Problem:
+    task = TASKS.get(header["task"])
+    if task is None:
+        return Problem(header["task"], header["size"], header["variables"], header["values"], ())
+    try:
+        return task.problem(header["size"], **header["options"])
+    except TypeError as error:
+        raise ValueError(f"its options do not belong to {header['task']} ({error})") from None
+
+
+def _canonical_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _checksum(about: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(_canonical_json(about).encode())
+    for name in sorted(tensors):
+        digest.update(f"{name}{list(tensors[name].shape)}".encode())
+        digest.update(tensors[name].tobytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if not path.is_file():
+        raise FileError(f"{path} is not a file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            header = json.loads(metadata[HEADER])
+            version = header["format"]
+            if not isinstance(version, int) or version > FORMAT:
+                raise FileError(
+                    f"{path} has format version {version}, newer than {FORMAT}, which this version of oneofmany reads: "
+                    "upgrade oneofmany"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        about = {key: value for key, value in header.items() if key != "checksum"}
+        if set(tensors) != set(DTYPES) or any(tensors[name].dtype != dtype for name, dtype in DTYPES.items()):
+            raise FileError(f"{path} is damaged or not a dataset: its tensors are not {', '.join(DTYPES)}")
+        if _checksum(about, tensors) != header["checksum"]:
+            raise FileError(f"{path} was altered or damaged: its content does not match its checksum")
+        for key, kind in {
+            "task": str,
+            "size": int,
+            "options": dict,
+            "variables": int,
+            "values": int,
+            "built": dict,
+        }.items():
+            if not isinstance(header[key], kind):
+                raise FileError(f"{path} is damaged or not a dataset: its header has no proper {key!r}")
+    except (SafetensorError, KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is damaged or not a dataset ({type(error).__name__}: {error})") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    return header, tensors
+
+
+def _check_tensors(problem: Problem, tensors: dict[str, np.ndarray]) -> None:
+    """Raise ValueError unless the tensors fit together and the problem."""
+    query, solutions, offsets = tensors["query"], tensors["solutions"], tensors["offsets"]
+    total, relations, group = tensors["total"], tensors["relations"], tensors["group"]
+    R, V = problem.variables, problem.values
+
+    def need(condition: bool | np.bool_, sentence: str) -> None:
+        if not condition:
+            raise ValueError(sentence)
+
+    need(query.ndim == 2 and query.shape[1] == R, f"query: expected [Q, {R}], got {list(query.shape)}")
+    need(solutions.ndim == 2 and solutions.shape[1] == R, f"solutions: expected [S, {R}], got {list(solutions.shape)}")
+    Q, S = len(query), len(solutions)
+    need(offsets.shape == (Q + 1,), f"offsets: expected [{Q + 1}], got {list(offsets.shape)}")
+    need(total.shape == (Q,) and group.shape == (Q,), f"total and group: expected [{Q}]")
+    need(
+        relations.ndim == 3 and relations.shape[::2] == (Q, 2),
+        f"relations: expected [{Q}, M, 2], got {list(relations.shape)}",
+    )
+    need(offsets[0] == 0 and offsets[-1] == S and (np.diff(offsets) >= 0).all(), "offsets do not rise from 0 to S")
+    need(query.max(initial=0) <= V, f"query: expected values 0 to {V}")
+    need(solutions.min(initial=1) >= 1 and solutions.max(initial=1) <= V, f"solutions: expected values 1 to {V}")
+    listed = np.diff(offsets)
+    need(((total < 0) | (total >= listed)).all(), "total: fewer solutions than are listed")
+    given = np.repeat(query, listed, axis=0)
+    need(((given == 0) | (given == solutions)).all(), "solutions: one does not keep the givens of its query")
+    need(not relations.shape[1] or problem.relation_kind is not None, f"relations: {problem.task} has none")
+    need(
+        relations.min(initial=0) >= -1 and relations.max(initial=0) < R, f"relations: expected variables up to {R - 1}"
+    )
+    need(((relations[..., 0] < 0) == (relations[..., 1] < 0)).all(), "relations: half of a pair is padding")
+    code = np.sort(relations[..., 0].astype(np.int64) * R + relations[..., 1], axis=1)
+    need(((code[:, 1:] != code[:, :-1]) | (code[:, 1:] < 0)).all(), "relations: a query lists one twice")

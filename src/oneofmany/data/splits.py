@@ -1,0 +1,40 @@
+"""Splits by a stable hash, so that no two builds leak into each other, whatever their seeds, lists and sizes."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+def stable_hash(rows: np.ndarray) -> np.ndarray:
+    """A 64-bit hash of every row of integers [N, W]: uint64 [N], the same on every machine and in every version."""
+    state = np.full(len(rows), rows.shape[1], np.uint64)
+    with np.errstate(over="ignore"):
+        for column in rows.T:
+            state += column.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state ^= state >> np.uint64(31)
+    return state
+
+
+def in_split(rows: np.ndarray, split: Split | None) -> np.ndarray:
+    """Which rows [N, W] belong to a split, of which train has eight tenths and dev and test one; all without one."""
+    if split is None:
+        return np.ones(len(rows), bool)
+    if split not in SPLITS:
+        raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+    tenth = stable_hash(rows) % np.uint64(10)
+    return {"train": tenth < 8, "dev": tenth == 8, "test": tenth == 9}[split]
+
+
+def relation_rows(query: np.ndarray, relations: np.ndarray) -> np.ndarray:
+    """A query and its relations as one row for hashing: relations in sorted order, so that their order is no matter."""
+    if not relations.shape[1]:
+        return query
+    pairs = np.sort(relations[..., 0].astype(np.int64) * 1000 + relations[..., 1], axis=1)
+    return np.concatenate([query.astype(np.int64), pairs], axis=1)

@@ -1,0 +1,18 @@
+"""Random numbers inside compiled functions: xorshift64*, the state is a uint64 array [1] that is never 0."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def below(state, n):
+    """A random integer in 0..n-1; n is far below 2**32, so the bias of the multiplication is at most n * 2**-32."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    drawn = x * np.uint64(0x2545F4914F6CDD1D)
+    return np.int64(((drawn >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))

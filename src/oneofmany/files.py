@@ -1,0 +1,67 @@
+"""Files that are whole or not there: write beside, fsync, rename."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+class FileError(ValueError):
+    """A file that cannot be read or must not be written, said in one sentence."""
+
+
+def check_writable(path: str | Path, force: bool = False) -> Path:
+    """Refuse early, before hours of work, what ``write_whole`` would refuse at the end."""
+    path = Path(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a directory: name a file")
+    if path.exists() and not force:
+        raise FileError(f"{path} exists: choose another name, or overwrite it with --force")
+    parent = path.parent
+    if not parent.is_dir():
+        raise FileError(f"{parent} is not a directory: make it first, or choose another place for {path.name}")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise FileError(f"{parent} cannot be written: choose another place for {path.name}")
+    return path
+
+
+def write_whole(path: str | Path, write: Callable[[Path], None], force: bool = False) -> None:
+    """Let ``write`` fill a new file beside ``path``, then put it in place in one step; on any error nothing changes."""
+    path = check_writable(path, force)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        write(beside)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.chmod(0o666 & ~_umask())
+        if force:
+            beside.replace(path)
+        else:
+            # Unlike a rename, a hard link never replaces a file that appeared in the meantime.
+            _link_or_rename(beside, path)
+        with contextlib.suppress(OSError):  # some file systems cannot sync a directory
+            folder = os.open(path.parent, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _link_or_rename(beside: Path, path: Path) -> None:
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise FileError(f"{path} exists: choose another name, or overwrite it with --force") from None
+    except OSError:  # a file system without hard links
+        beside.rename(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,220 @@
+"""The call that all objectives share: pair losses, then weights over the listed solutions, then one mean."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from .pair_losses import CategoricalNLL, NegativeLogLikelihood, PairLoss, computing_type
+from .validation import (
+    check_logits,
+    check_mask,
+    check_noise_values,
+    check_per_solution,
+    check_solution_values,
+    expect,
+    expect_device,
+    expect_shape,
+    expect_tensor,
+    may_look_at_values,
+)
+
+
+class WeightedLoss:
+    """A loss that weighs the listed solutions: what `Objective` and `SelectR` have in common.
+
+    Args:
+        per_step: one weight vector for every step, instead of one for all steps from the mean over the steps.
+        draws: whether the weights are drawn at random.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
+        validate: check the values of the tensors too. That waits for the device; inside compiled and captured graphs
+            it is left out by itself.
+    """
+
+    def __init__(self, *, per_step: bool, draws: bool, pair_loss: PairLoss | None, validate: bool) -> None:
+        self.per_step = per_step
+        self.draws = draws
+        self.pair_loss: PairLoss = CategoricalNLL() if pair_loss is None else pair_loss
+        self.validate = validate
+
+    def pair_losses(
+        self, logits: Tensor, solutions: Tensor, mask: Tensor, *, variable_mask: Tensor | None = None
+    ) -> Tensor:
+        """Return the pair losses `[T,B,K]` (T = 1 without steps); those of padding mean nothing.
+
+        Args:
+            logits: `[B,R,V]` or `[T,B,R,V]`.
+            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
+            mask: `[B,K]` bool, which of the solutions are real.
+            variable_mask: `[B,R]` bool, False leaves a variable out.
+        """
+        self._check(logits, solutions, mask, variable_mask)
+        if isinstance(self.pair_loss, NegativeLogLikelihood):
+            return self.pair_loss(logits, solutions, variable_mask)
+        return call(self.pair_loss, logits, without_padding(solutions, mask), variable_mask)
+
+    def draw_noise(self, mask: Tensor, generator: torch.Generator, *, steps: int | None = None) -> Tensor | None:
+        """Draw the noise of one call: uniform in [0, 1), in the shape of the weights; None where nothing is drawn.
+
+        Compiled functions take the noise as an input, so draw it outside of them.
+
+        Args:
+            mask: `[B,K]` bool, which of the solutions are real.
+            generator: a generator on the mask's device.
+            steps: the number of steps of the logits; None without a step axis.
+        """
+        check_mask(mask)
+        expect(generator.device.type == mask.device.type, "generator", f"device {mask.device}", generator.device)
+        if not self.draws:
+            return None
+        shape = (steps, *mask.shape) if self.per_step and steps is not None else tuple(mask.shape)
+        return torch.rand(shape, generator=generator, device=mask.device)
+
+    def _check(self, logits: Tensor, solutions: Tensor, mask: Tensor, variable_mask: Tensor | None) -> None:
+        """Check the input; what a pair loss of the user's takes is for that to say."""
+        check_mask(mask)
+        if isinstance(self.pair_loss, NegativeLogLikelihood):
+            check_logits(logits, solutions, variable_mask)
+            expect_shape(mask, "mask", "[B,K]", solutions.shape[:2])
+            expect_device(mask, "mask", solutions.device)
+            if self.validate and may_look_at_values(mask):
+                check_solution_values(solutions, mask, variable_mask, logits.shape[-1])
+
+    def _take(self, values: Tensor, name: str, mask: Tensor) -> Tensor:
+        """Check numbers per step and listed solution, put 0 at padding, and average the steps unless each counts."""
+        check_mask(mask)
+        check_per_solution(values, name, mask)
+        values = values.to(computing_type(values)).masked_fill(~mask, 0.0)
+        return values.mean(0) if values.dim() == 3 and not self.per_step else values
+
+    def _noise_for(self, weights_shape: torch.Size, mask: Tensor, generator: object, noise: Tensor | None) -> Tensor:
+        """Return the noise that was passed in, or draw it."""
+        if noise is None:
+            if not isinstance(generator, torch.Generator):
+                raise ValueError(f"generator: expected a torch.Generator, or noise=, to draw from, given {generator}")
+            drawn = self.draw_noise(mask, generator, steps=weights_shape[0] if len(weights_shape) == 3 else None)
+            assert drawn is not None
+            return drawn
+        expect_tensor(noise, "noise")
+        expect_shape(noise, "noise", "[B,K]" if len(weights_shape) == 2 else "[T,B,K]", weights_shape)
+        expect_device(noise, "noise", mask.device)
+        if self.validate and may_look_at_values(noise):
+            check_noise_values(noise)
+        return noise
+
+    def _refuse_noise(self, noise: Tensor | None) -> None:
+        expect(
+            self.draws or noise is None, "noise", f"None, since this {type(self).__name__} draws nothing", "a tensor"
+        )
+
+
+class Objective(WeightedLoss, ABC):
+    """An objective whose weights follow from the pair losses: all but SelectR.
+
+    Every objective is called in the same way, and `reduce` and `weights` give the same from pair losses of one's own.
+    """
+
+    def __call__(
+        self,
+        logits: Tensor,
+        solutions: Tensor,
+        mask: Tensor,
+        *,
+        variable_mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss: a scalar in nats, the mean over the queries that are trained on.
+
+        Args:
+            logits: `[B,R,V]` or `[T,B,R,V]`.
+            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
+            mask: `[B,K]` bool, which of the solutions are real. A row without any is left out of the mean.
+            variable_mask: `[B,R]` bool, False leaves a variable out.
+            generator: where an objective that samples draws from; the others ignore it.
+            noise: `[B,K]` (per step `[T,B,K]`), drawn before by `draw_noise`, instead of a generator.
+        """
+        pair_losses = self.pair_losses(logits, solutions, mask, variable_mask=variable_mask)
+        return self.reduce(pair_losses, mask, generator=generator, noise=noise)
+
+    def reduce(
+        self,
+        pair_losses: Tensor,
+        mask: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss from pair losses of any making.
+
+        Args:
+            pair_losses: `[B,K]` or `[T,B,K]`, negative log-likelihoods of the listed solutions.
+            mask: `[B,K]` bool, which of the solutions are real.
+            generator: as in the call.
+            noise: as in the call.
+        """
+        losses = self._take(pair_losses, "pair_losses", mask)
+        weights = self._weigh(losses.detach(), mask, generator, noise)
+        return mean_over(self._query_losses(losses, weights, mask), (weights != 0).any(-1))
+
+    @torch.no_grad()
+    def weights(
+        self,
+        pair_losses: Tensor,
+        mask: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weights of the listed solutions, `[B,K]` or per step `[T,B,K]`, without a gradient.
+
+        Args:
+            pair_losses: `[B,K]` or `[T,B,K]`, negative log-likelihoods of the listed solutions.
+            mask: `[B,K]` bool, which of the solutions are real.
+            generator: as in the call.
+            noise: as in the call.
+        """
+        losses = self._take(pair_losses, "pair_losses", mask)
+        return self._weigh(losses, mask, generator, noise)
+
+    def _weigh(self, losses: Tensor, mask: Tensor, generator: torch.Generator | None, noise: Tensor | None) -> Tensor:
+        self._refuse_noise(noise)
+        used = self._noise_for(losses.shape, mask, generator, noise) if self.draws else None
+        return self._solution_weights(losses, mask, used)
+
+    @abstractmethod
+    def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        """Return weights in the shape of `losses`, which are 0 at padding and carry no gradient."""
+
+    def _query_losses(self, losses: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
+        return weighted_sum(losses, weights)
+
+
+def weighted_sum(losses: Tensor, weights: Tensor) -> Tensor:
+    """Sum the weighted losses of each query; an impossible solution (loss inf) of weight 0 counts nothing."""
+    return (weights * losses.masked_fill(weights == 0, 0.0)).sum(-1)
+
+
+def mean_over(query_losses: Tensor, trained: Tensor) -> Tensor:
+    """Average losses `[..,B]` over the queries that are trained on; without any, a zero that back-propagates."""
+    return query_losses.masked_fill(~trained, 0.0).sum() / trained.sum().clamp(min=1)
+
+
+def without_padding(solutions: Tensor, mask: Tensor) -> Tensor:
+    """Put value 0 into the solutions `[B,K,..]` that are not real, for code that cannot take anything else there."""
+    expect(
+        isinstance(solutions, Tensor) and solutions.shape[:2] == mask.shape,
+        "solutions",
+        f"a tensor of shape [B,K,..] with B, K = {list(mask.shape)}",
+        f"shape {list(solutions.shape)}" if isinstance(solutions, Tensor) else type(solutions).__name__,
+    )
+    return solutions.masked_fill(~mask.reshape(*mask.shape, *[1] * (solutions.dim() - 2)), 0)
+
+
+def call(function: PairLoss, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> Tensor:
+    """Call a user's function; only one that is used with a variable mask has to know of it."""
+    if variable_mask is None:
+        return function(logits, solutions)
+    return function(logits, solutions, variable_mask=variable_mask)  # pyright: ignore[reportCallIssue]

@@ -1,0 +1,41 @@
+"""I-ExplR: the network's own probabilities decide how much each listed solution counts (Section 3.4)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .base import Objective
+from .pair_losses import PairLoss
+from .validation import expect
+from .weighting import draw_one, softmin_listed
+
+
+class IExplR(Objective):
+    """Informed exploration: weights softmax(-pair loss / temperature), which are constants to the gradient.
+
+    Args:
+        temperature: 1 weighs by the network's probabilities; towards 0 it becomes MinLoss, towards infinity the mean
+            over the listed solutions. The authors' annealing factor 0.5 is temperature 2.
+        sample: train on one solution drawn with these weights, instead of on the expected loss. Then every call needs
+            a generator or noise.
+        per_step: weights of every step. False: one weight vector for all steps, from the mean over the steps.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
+        validate: check the values of the tensors too.
+    """
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 1.0,
+        sample: bool = False,
+        per_step: bool = False,
+        pair_loss: PairLoss | None = None,
+        validate: bool = True,
+    ) -> None:
+        expect(0.0 < temperature < float("inf"), "temperature", "a number above 0", temperature)
+        super().__init__(per_step=per_step, draws=sample, pair_loss=pair_loss, validate=validate)
+        self.temperature = temperature
+
+    def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        weights = softmin_listed(losses, mask, self.temperature)
+        return weights if noise is None else draw_one(weights, noise)

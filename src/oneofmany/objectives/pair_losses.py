@@ -1,0 +1,153 @@
+"""Pair losses: the negative log-likelihood of one listed solution at one step, summed over the variables, in nats.
+
+Both losses are a table `[T,B,R,V]` of losses per variable and value, of which every listed solution picks one entry
+per variable. Their gradient is `probabilities * sum_k g_k - sum_k g_k [solution k takes the value]`, which needs
+neither the `[T,B,K,R]` entries of the forward pass nor a gradient of the table: it is written out below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from .validation import check_logits, expect
+
+
+class PairLoss(Protocol):
+    """What an objective needs of a pair loss; any callable of this form will do."""
+
+    def __call__(self, logits: Tensor, solutions: Tensor) -> Tensor:
+        """Return the pair losses `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only where one is in use."""
+        ...
+
+
+class NegativeLogLikelihood:
+    """Common form of `CategoricalNLL` and `BinaryNLL`.
+
+    Args:
+        solutions_at_once: listed solutions that are looked up together. The largest temporary tensor has
+            T * B * R * solutions_at_once numbers. None: as many as keep it at 16 million numbers or the size of the
+            logits, whichever is more.
+    """
+
+    binary = False
+
+    def __init__(self, *, solutions_at_once: int | None = None) -> None:
+        expect(solutions_at_once is None or solutions_at_once > 0, "solutions_at_once", "1 or more", solutions_at_once)
+        self.solutions_at_once = solutions_at_once
+
+    def __call__(self, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
+        """Return the loss of every listed solution at every step.
+
+        Args:
+            logits: `[B,R,V]` or `[T,B,R,V]`. 16-bit logits are computed in float32.
+            solutions: `[B,K,R]` int64, values 0..V-1. Values outside (padding) are read as the nearest one inside.
+            variable_mask: `[B,R]` bool; False leaves a variable out.
+
+        Returns:
+            `[T,B,K]`, T = 1 without steps; float32, or float64 for float64 logits.
+        """
+        check_logits(logits, solutions, variable_mask)
+        with_steps = logits if logits.dim() == 4 else logits.unsqueeze(0)
+        at_once = self.solutions_at_once or default_solutions_at_once(with_steps)
+        return _PairLosses.apply(with_steps, solutions, variable_mask, self.binary, at_once)
+
+
+class CategoricalNLL(NegativeLogLikelihood):
+    """Cross-entropy of a softmax over the values, summed over the variables (the loss of Section 3.2)."""
+
+
+class BinaryNLL(NegativeLogLikelihood):
+    """Binary cross-entropy of C = R * V independent sigmoids, summed over all choices (as the paper trains its NLM)."""
+
+    binary = True
+
+
+def default_solutions_at_once(logits: Tensor) -> int:
+    """Say how many listed solutions to look up together for logits `[T,B,R,V]`."""
+    steps, batch, variables, values = logits.shape
+    return max(values, 2**24 // (steps * batch * variables))
+
+
+def chunks(solutions: Tensor, values: int, at_once: int) -> Iterator[tuple[slice, Tensor]]:
+    """Yield the listed solutions `[B,K,R]` in slices of K, as an index `[B,R,k]` that is safe to look up with."""
+    for start in range(0, solutions.shape[1], at_once):
+        part = slice(start, start + at_once)
+        yield part, solutions[:, part].clamp(0, values - 1).transpose(1, 2)
+
+
+def look_up(table: Tensor, solutions: Tensor, at_once: int) -> Tensor:
+    """Sum the entries of `table` `[T,B,R,V]` that each of the solutions `[B,K,R]` picks; returns `[T,B,K]`."""
+    steps, values = table.shape[0], table.shape[-1]
+    sums = [
+        table.gather(-1, index.expand(steps, -1, -1, -1)).sum(-2) for _, index in chunks(solutions, values, at_once)
+    ]
+    return sums[0] if len(sums) == 1 else torch.cat(sums, -1)
+
+
+class _PairLosses(torch.autograd.Function):
+    """Pair losses `[T,B,K]` from logits `[T,B,R,V]`, with the gradient written out."""
+
+    @staticmethod
+    def forward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None, binary: bool, at_once: int) -> Tensor:
+        numbers = logits.to(computing_type(logits))
+        table = _binary_losses(numbers) if binary else -_log_softmax(numbers)
+        if variable_mask is not None:
+            table = table.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
+        return look_up(table, solutions, at_once)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        logits, solutions, variable_mask, ctx.binary, ctx.at_once = inputs
+        ctx.save_for_backward(logits, solutions, variable_mask)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None, None, None]:
+        (grad,) = grad_outputs
+        logits, solutions, variable_mask = ctx.saved_tensors
+        numbers = logits.to(grad.dtype)
+        total = grad.sum(-1).unsqueeze(-1).unsqueeze(-1)
+        probabilities = numbers.sigmoid() if ctx.binary else _softmax(numbers)
+        # In place, except when the gradient is to be differentiated again.
+        result = probabilities * total if torch.is_grad_enabled() else probabilities.mul_(total)
+        for part, index in chunks(solutions, logits.shape[-1], ctx.at_once):
+            index = index.expand(logits.shape[0], -1, -1, -1)
+            result.scatter_add_(-1, index, grad[..., part].neg().unsqueeze(-2).expand(index.shape))
+        if variable_mask is not None:
+            result = result.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
+        return result.to(logits.dtype), None, None, None, None
+
+
+def computing_type(numbers: Tensor) -> torch.dtype:
+    """Say in which type to compute: float64 stays, everything else is float32."""
+    return torch.float64 if numbers.dtype == torch.float64 else torch.float32
+
+
+def _binary_losses(logits: Tensor) -> Tensor:
+    """Loss `[T,B,R,V]` of a variable when it takes a value: that choice is on, the others of the variable are off."""
+    off = -logsigmoid(-logits)
+    # A logit of +inf is a choice forced on: any other value of its variable is impossible, that one is not.
+    forced = off == torch.inf
+    off = off.masked_fill(forced, 0.0)
+    others_off = off.sum(-1, keepdim=True) - off
+    others_off = others_off.masked_fill(forced.sum(-1, keepdim=True) > forced.to(torch.int64), torch.inf)
+    return others_off - logsigmoid(logits)
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    # Torch's CPU kernel takes 5 times as long on the short rows of this library (V = 9) as the formula written out.
+    if not logits.is_cpu:
+        return logits.log_softmax(-1)
+    shifted = logits - logits.detach().amax(-1, keepdim=True)
+    return shifted - shifted.exp().sum(-1, keepdim=True).log()
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    if not logits.is_cpu:
+        return logits.softmax(-1)
+    powers = (logits - logits.detach().amax(-1, keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)

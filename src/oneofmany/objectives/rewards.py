@@ -1,0 +1,75 @@
+"""Rewards of the selector: how well a listed solution agrees with the prediction (Section 3.4).
+
+Each takes logits `[B,R,V]` or `[T,B,R,V]`, solutions `[B,K,R]` and an optional variable mask `[B,R]`, and returns
+`[T,B,K]` (T = 1 without steps) without a gradient. SelectR takes the mean over the steps, or each step for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from .pair_losses import computing_type, default_solutions_at_once, look_up
+from .validation import check_logits
+
+
+class Reward(Protocol):
+    """What SelectR needs of a reward; any callable of this form will do."""
+
+    def __call__(self, logits: Tensor, solutions: Tensor) -> Tensor:
+        """Return the rewards `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only where one is in use."""
+        ...
+
+
+def hamming_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
+    """Count the variables in which the argmax of the logits agrees with the solution (the paper's reward)."""
+    return _count(_argmax_agreement, logits, solutions, variable_mask)
+
+
+def exact_match_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
+    """Give 1 where the argmax of the logits is the solution, else 0 (the paper's binary reward)."""
+    agreeing = _count(_argmax_agreement, logits, solutions, variable_mask)
+    return (agreeing == _variables(solutions, variable_mask)).to(agreeing.dtype)
+
+
+def binary_hamming_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
+    """Count the choices in which sigmoid(logits) > 0.5 agrees with the solution."""
+    return _count(_threshold_agreement, logits, solutions, variable_mask)
+
+
+def binary_exact_match_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
+    """Give 1 where sigmoid(logits) > 0.5 takes exactly the choices of the solution, else 0."""
+    agreeing = _count(_threshold_agreement, logits, solutions, variable_mask)
+    return (agreeing == logits.shape[-1] * _variables(solutions, variable_mask)).to(agreeing.dtype)
+
+
+class _Agreement(Protocol):
+    def __call__(self, logits: Tensor) -> Tensor: ...
+
+
+@torch.no_grad()
+def _count(agreement: _Agreement, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> Tensor:
+    check_logits(logits, solutions, variable_mask)
+    logits = logits if logits.dim() == 4 else logits.unsqueeze(0)
+    table = agreement(logits).to(computing_type(logits))
+    if variable_mask is not None:
+        table = table.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
+    return look_up(table, solutions, default_solutions_at_once(logits))
+
+
+def _argmax_agreement(logits: Tensor) -> Tensor:
+    """Table `[T,B,R,V]`: 1 for the predicted value of a variable, 0 for the others."""
+    return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+
+
+def _threshold_agreement(logits: Tensor) -> Tensor:
+    """Table `[T,B,R,V]`: how many of a variable's V choices are predicted rightly, if it takes a value."""
+    taken = (logits > 0).to(torch.int64)
+    return logits.shape[-1] - 1 - taken.sum(-1, keepdim=True) + 2 * taken
+
+
+def _variables(solutions: Tensor, variable_mask: Tensor | None) -> Tensor | int:
+    """Say how many variables count: R, or `[B,1]` of them."""
+    return solutions.shape[-1] if variable_mask is None else variable_mask.sum(-1, keepdim=True)

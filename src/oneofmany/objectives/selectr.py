@@ -1,0 +1,186 @@
+"""SelectR: a second network, the selector, learns which listed solution to train on (Section 3.4)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .base import WeightedLoss, call, mean_over, weighted_sum, without_padding
+from .pair_losses import BinaryNLL, CategoricalNLL, PairLoss, computing_type
+from .rewards import Reward, binary_hamming_reward, hamming_reward
+from .validation import check_fraction, check_per_solution, expect
+from .weighting import draw_one, log_softmax_listed, mix_with_uniform
+
+
+class SelectR(WeightedLoss):
+    """Weights are the selector's probabilities, softmax of its scores; a reward trains the selector (Eqs. 6 to 8).
+
+    The selector is any network that scores the listed solutions, `[B,K]`, higher = preferred; in the paper it sees
+    the prediction of a lagged copy of the prediction network against each listed solution (`LaggedCopy`). The reward
+    comes from the live network. Take both losses before either network is updated.
+
+    Args:
+        sample: train the network on one solution drawn from the policy (Eq. 8), instead of on the expected loss.
+        reinforce: train the selector by REINFORCE on one drawn solution, with the policy's expected reward as the
+            baseline, instead of by the exact policy gradient (Eq. 7).
+        entropy_bonus: adds this times the policy's entropy to the reward (not in the paper).
+        epsilon: the policy takes any listed solution with this probability (not in the paper).
+        per_step: scores, weights and rewards of every step, `[T,B,K]`. False: one policy for all steps, and the mean
+            of the rewards over the steps.
+        reward: how well a listed solution agrees with the live prediction. None: `hamming_reward` with
+            `CategoricalNLL`, `binary_hamming_reward` with `BinaryNLL`; a pair loss of your own needs a choice.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
+        validate: check the values of the tensors too.
+    """
+
+    def __init__(
+        self,
+        *,
+        sample: bool = False,
+        reinforce: bool = False,
+        entropy_bonus: float = 0.0,
+        epsilon: float = 0.0,
+        per_step: bool = False,
+        reward: Reward | None = None,
+        pair_loss: PairLoss | None = None,
+        validate: bool = True,
+    ) -> None:
+        check_fraction(epsilon, "epsilon")
+        expect(0.0 <= entropy_bonus < float("inf"), "entropy_bonus", "a number of 0 or more", entropy_bonus)
+        super().__init__(per_step=per_step, draws=sample or reinforce, pair_loss=pair_loss, validate=validate)
+        self.sample = sample
+        self.reinforce = reinforce
+        self.entropy_bonus = entropy_bonus
+        self.epsilon = epsilon
+        self.reward = reward
+
+    def __call__(
+        self,
+        logits: Tensor,
+        solutions: Tensor,
+        mask: Tensor,
+        scores: Tensor,
+        *,
+        variable_mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the prediction network's loss; the scores get no gradient from it.
+
+        Args:
+            logits: `[B,R,V]` or `[T,B,R,V]`, of the live network.
+            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
+            mask: `[B,K]` bool, which of the solutions are real. A row without any is left out of the mean.
+            scores: `[B,K]` (per step `[T,B,K]`), of the selector.
+            variable_mask: `[B,R]` bool, False leaves a variable out.
+            generator: where to draw from, if `sample`.
+            noise: `[B,K]` (per step `[T,B,K]`), drawn before by `draw_noise`, instead of a generator.
+        """
+        pair_losses = self.pair_losses(logits, solutions, mask, variable_mask=variable_mask)
+        return self.reduce(pair_losses, mask, scores, generator=generator, noise=noise)
+
+    def reduce(
+        self,
+        pair_losses: Tensor,
+        mask: Tensor,
+        scores: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the prediction network's loss from pair losses `[B,K]` or `[T,B,K]` of any making."""
+        weights = self.weights(pair_losses, mask, scores, generator=generator, noise=noise)
+        losses = self._take(pair_losses, "pair_losses", mask)
+        return mean_over(weighted_sum(losses, weights), (weights != 0).any(-1))
+
+    @torch.no_grad()
+    def weights(
+        self,
+        pair_losses: Tensor,
+        mask: Tensor,
+        scores: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weights of the listed solutions, without a gradient; of the pair losses only the shape matters."""
+        losses = self._take(pair_losses, "pair_losses", mask)
+        log_policy = self._log_policy(scores, mask, losses.shape)
+        weights = (log_policy.exp() * mask).to(losses.dtype)
+        self._refuse_noise(noise)
+        return draw_one(weights, self._noise_for(weights.shape, mask, generator, noise)) if self.sample else weights
+
+    def selector_loss(
+        self,
+        logits: Tensor,
+        solutions: Tensor,
+        mask: Tensor,
+        scores: Tensor,
+        *,
+        variable_mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the selector's loss: minus the expected reward, mean over the MS queries (Eq. 6).
+
+        The logits get no gradient from it. With the same `noise` as in the call, both networks learn from the same
+        draw. With `reinforce` the value is minus the reward of the draw, and its gradient the REINFORCE estimate.
+
+        Args:
+            logits: `[B,R,V]` or `[T,B,R,V]`, of the live network.
+            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
+            mask: `[B,K]` bool, which of the solutions are real. OS queries, with one, teach the selector nothing.
+            scores: `[B,K]` (per step `[T,B,K]`), of the selector.
+            variable_mask: `[B,R]` bool, False leaves a variable out.
+            generator: where to draw from, if `reinforce`.
+            noise: `[B,K]` (per step `[T,B,K]`), drawn before by `draw_noise`, instead of a generator.
+        """
+        self._check(logits, solutions, mask, variable_mask)
+        reward = self.reward or _reward_of(self.pair_loss)
+        with torch.no_grad():
+            rewards = call(reward, logits, without_padding(solutions, mask), variable_mask)
+        return self.reduce_rewards(rewards, mask, scores, generator=generator, noise=noise)
+
+    def reduce_rewards(
+        self,
+        rewards: Tensor,
+        mask: Tensor,
+        scores: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """Return the selector's loss from rewards `[B,K]` or `[T,B,K]` of any making; higher = better."""
+        rewards = self._take(rewards, "rewards", mask).detach()
+        log_policy = self._log_policy(scores, mask, rewards.shape)
+        policy = log_policy.exp() * mask
+        expected = (policy * rewards).sum(-1)
+        self._refuse_noise(noise)
+        if self.reinforce:
+            drawn = draw_one(policy.detach(), self._noise_for(policy.shape, mask, generator, noise))
+            reward, log_drawn = (drawn * rewards).sum(-1), (drawn * log_policy).sum(-1)
+            expected = reward + (reward - expected.detach()) * (log_drawn - log_drawn.detach())
+        if self.entropy_bonus > 0:
+            expected = expected - self.entropy_bonus * (policy * log_policy).sum(-1)
+        return mean_over(-expected, (mask.sum(-1) > 1).expand(expected.shape))
+
+    def _log_policy(self, scores: Tensor, mask: Tensor, shape: torch.Size) -> Tensor:
+        """Log-probability of each listed solution, in the shape of the pair losses or rewards; 0 at padding."""
+        check_per_solution(scores, "scores", mask, with_steps=self.per_step)
+        if self.per_step:
+            same = scores.shape == shape or (scores.dim() == 2 and shape[0] == 1)
+            expect(same, "scores", f"shape [T,B,K] = {list(shape)}", f"shape {list(scores.shape)}")
+            scores = scores.expand(shape)
+        log_policy = log_softmax_listed(scores.to(computing_type(scores)), mask)
+        if self.epsilon == 0:
+            return log_policy
+        mixed = mix_with_uniform(log_policy.exp() * mask, mask, self.epsilon)
+        return mixed.masked_fill(~mask, 1.0).log()
+
+
+def _reward_of(pair_loss: PairLoss) -> Reward:
+    """Choose the paper's reward for the prediction that a pair loss trains."""
+    if isinstance(pair_loss, BinaryNLL):
+        return binary_hamming_reward
+    expect(isinstance(pair_loss, CategoricalNLL), "reward", "a reward for a pair loss of your own", None)
+    return hamming_reward

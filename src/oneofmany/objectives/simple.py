@@ -1,0 +1,62 @@
+"""The three objectives that do not look at the losses: Naive, Random, Unique (Sections 3.2 and 4.2)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .base import Objective
+from .pair_losses import PairLoss
+from .weighting import one_hot, uniform
+
+
+class Naive(Objective):
+    """The sum over all listed solutions, each of which counts 1 (Eq. 1).
+
+    Args:
+        mean_over_listed: the variant that divides by the number of listed solutions of the query, so that queries
+            with many solutions do not count more.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
+        validate: check the values of the tensors too.
+    """
+
+    def __init__(
+        self, *, mean_over_listed: bool = False, pair_loss: PairLoss | None = None, validate: bool = True
+    ) -> None:
+        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
+        self.mean_over_listed = mean_over_listed
+
+    def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        return uniform(mask, losses.dtype) if self.mean_over_listed else mask.to(losses.dtype)
+
+
+class Random(Objective):
+    """One arbitrary solution of each query, the same throughout training (Section 4.2): the first that is listed.
+
+    The data decide: whoever builds them shuffles the listed solutions of a query once. Then the choice is the same
+    in every epoch, in every order of the queries and after a restart.
+
+    Args:
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
+        validate: check the values of the tensors too.
+    """
+
+    def __init__(self, *, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
+        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
+
+    def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        return one_hot(mask.to(losses.dtype).argmax(-1), losses) * mask
+
+
+class Unique(Objective):
+    """Only the queries with one listed solution (Section 4.2); the mean is over those.
+
+    Args:
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
+        validate: check the values of the tensors too.
+    """
+
+    def __init__(self, *, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
+        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
+
+    def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
+        return (mask & (mask.sum(-1, keepdim=True) == 1)).to(losses.dtype)

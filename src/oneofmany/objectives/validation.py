@@ -1,0 +1,98 @@
+"""What is checked before anything is computed: every failure names the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def expect(condition: bool, name: str, expected: str, given: object) -> None:
+    """Raise a `ValueError` that names the argument, what was expected and what was given."""
+    if not condition:
+        raise ValueError(f"{name}: expected {expected}, given {given}")
+
+
+def expect_tensor(value: object, name: str, *, dtype: torch.dtype | None = None) -> None:
+    """Check that `value` is a tensor of `dtype` (None: any real floating-point type)."""
+    if not isinstance(value, Tensor):
+        raise ValueError(f"{name}: expected a torch.Tensor, given {type(value).__name__}")
+    if dtype is None:
+        expect(value.dtype.is_floating_point, name, "a floating-point dtype", value.dtype)
+    else:
+        expect(value.dtype == dtype, name, f"dtype {dtype}", value.dtype)
+
+
+def expect_shape(value: Tensor, name: str, layout: str, shape: Sequence[int]) -> None:
+    """Check the whole shape of `value`; `layout` names its axes in the message, as in `[B,K]`."""
+    expect(value.shape == tuple(shape), name, f"shape {layout} = {list(shape)}", f"shape {list(value.shape)}")
+
+
+def expect_device(value: Tensor, name: str, device: torch.device) -> None:
+    """Check that `value` lies where the other tensors lie."""
+    expect(value.device == device, name, f"device {device}", f"device {value.device}")
+
+
+def check_mask(mask: Tensor) -> None:
+    """Check a mask of listed solutions: bool `[B,K]` with at least one query and one place for a solution."""
+    expect_tensor(mask, "mask", dtype=torch.bool)
+    expect(mask.dim() == 2, "mask", "shape [B,K]", f"shape {list(mask.shape)}")
+    expect(mask.shape[0] > 0 and mask.shape[1] > 0, "mask", "B >= 1 and K >= 1", f"shape {list(mask.shape)}")
+
+
+def check_logits(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> None:
+    """Check logits `[B,R,V]` or `[T,B,R,V]` against solutions `[B,K,R]` and an optional variable mask `[B,R]`."""
+    expect_tensor(logits, "logits")
+    expect(logits.dim() in (3, 4), "logits", "shape [B,R,V] or [T,B,R,V]", f"shape {list(logits.shape)}")
+    expect(min(logits.shape) > 0, "logits", "every axis of length 1 or more", f"shape {list(logits.shape)}")
+    batch, variables = logits.shape[-3], logits.shape[-2]
+    expect_tensor(solutions, "solutions", dtype=torch.int64)
+    expect(solutions.dim() == 3, "solutions", "shape [B,K,R]", f"shape {list(solutions.shape)}")
+    expect_shape(solutions, "solutions", "[B,K,R]", (batch, solutions.shape[1], variables))
+    expect(solutions.shape[1] > 0, "solutions", "K >= 1", f"shape {list(solutions.shape)}")
+    expect_device(solutions, "solutions", logits.device)
+    if variable_mask is not None:
+        expect_tensor(variable_mask, "variable_mask", dtype=torch.bool)
+        expect_shape(variable_mask, "variable_mask", "[B,R]", (batch, variables))
+        expect_device(variable_mask, "variable_mask", logits.device)
+
+
+def check_per_solution(values: Tensor, name: str, mask: Tensor, *, with_steps: bool = True) -> None:
+    """Check floats with one number per listed solution: `[B,K]` like the mask, or `[T,B,K]` where steps are allowed."""
+    expect_tensor(values, name)
+    layout = "[B,K] or [T,B,K]" if with_steps else "[B,K]"
+    right = values.dim() == 2 or (with_steps and values.dim() == 3 and values.shape[0] > 0)
+    right = right and values.shape[-2:] == mask.shape
+    wanted = f"shape {layout} with B, K = {list(mask.shape)}"
+    expect(right, name, wanted, f"shape {list(values.shape)}")
+    expect_device(values, name, mask.device)
+
+
+def may_look_at_values(tensor: Tensor) -> bool:
+    """Whether values can be read back: not while a compiled graph is traced or a CUDA graph is captured."""
+    if torch.compiler.is_compiling():
+        return False
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def check_solution_values(solutions: Tensor, mask: Tensor, variable_mask: Tensor | None, values: int) -> None:
+    """Check that the listed solutions hold 0..V-1 in every variable that counts. Waits for the device."""
+    wrong = ((solutions < 0) | (solutions >= values)) & mask.unsqueeze(-1)
+    if variable_mask is not None:
+        wrong = wrong & variable_mask.unsqueeze(1)
+    if wrong.any():
+        place = wrong.nonzero()[0].tolist()
+        given = f"{int(solutions[tuple(place)])} at solutions{place}"
+        raise ValueError(f"solutions: expected values 0..{values - 1} where mask is True, given {given}")
+
+
+def check_noise_values(noise: Tensor) -> None:
+    """Check that the noise is uniform noise: every number in [0, 1). Waits for the device."""
+    low, high = noise.aminmax()
+    expect(bool((low >= 0) & (high < 1)), "noise", "values in [0, 1)", f"{float(low)} to {float(high)}")
+
+
+def check_fraction(value: float, name: str) -> None:
+    """Check that an option is a probability."""
+    expect(0.0 <= value <= 1.0, name, "a number in [0, 1]", value)
