@@ -19,7 +19,7 @@ def latin_squares(order: int, number: int, rng: np.random.Generator) -> np.ndarr
     """Random Latin squares: uint8 [number, order * order], values 1..order.
 
     Exactly uniform up to order 6: a random reduced square with its rows and columns permuted. Above, independent
-    Jacobson-Matthews chains, whose stationary distribution is uniform, of 4 * order**3 moves each.
+    Jacobson-Matthews chains, whose stationary distribution is uniform, watched for 4 * order**3 squares each.
     """
     rows = np.argsort(rng.random((number, order)), axis=1)
     columns = np.argsort(rng.random((number, order)), axis=1)
@@ -46,7 +46,7 @@ def _reduced_squares(order: int) -> np.ndarray:
 
 
 @njit(cache=True)
-def _jacobson_matthews(square, moves, random):
+def _jacobson_matthews(square, squares, random):
     """Walk on the incidence cube of ``square`` int64 [n, n] (values 1..n) in place (Jacobson and Matthews, 1996)."""
     n = len(square)
     cube = np.zeros((n, n, n), np.int64)
@@ -55,8 +55,8 @@ def _jacobson_matthews(square, moves, random):
             cube[r, c, square[r, c] - 1] = 1
     proper = True
     x = y = z = 0
-    done = 0
-    while done < moves or not proper:
+    seen = 0
+    while seen < squares:
         if proper:
             while True:
                 x, y, z = below(random, n), below(random, n), below(random, n)
@@ -77,7 +77,8 @@ def _jacobson_matthews(square, moves, random):
         proper = cube[x1, y1, z1] >= 0
         if not proper:
             x, y, z = x1, y1, z1
-        done += 1
+        # Watched at its proper squares alone, the chain is uniform over them; "the first one after so many moves" is not.
+        seen += proper
     for r in range(n):
         for c in range(n):
             for v in range(n):

@@ -116,7 +116,7 @@ class _Reader:
         if len(output) != query.problem.variables or not query.problem.check(
             torch.as_tensor(output, dtype=torch.int64)[None] - 1,
             torch.as_tensor(query.values)[None],
-            torch.as_tensor(query.relations)[None],
+            torch.tensor(query.relations)[None],
         ):
             raise ValueError("output is not a solution of its input")
         order = np.lexsort(query.relations.T[::-1])
@@ -154,14 +154,16 @@ def _records(path: Path) -> Iterator[tuple[int, Any]]:
         return
     if path.suffix != ".jsonl":
         raise FileError(f"{path}: expected a file that ends in .jsonl or .parquet")
-    number = 0
-    with path.open(encoding="utf-8") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, json.loads(line)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FileError(f"{path} is not JSON at line {max(number, 1)} or the one after: {error}") from None
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not text: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise FileError(f"line {number} of {path} is not JSON: {error}") from None
 
 
 def _grouped(

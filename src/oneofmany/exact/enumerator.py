@@ -198,5 +198,6 @@ def _structure(problem: Problem) -> tuple[Structure, np.ndarray, np.ndarray]:
         np.array([entry[0] for entry in flat], np.int32),
         np.array([entry[1] for entry in flat], np.int32),
         np.array([entry[2] for entry in flat], np.uint64),
+        np.array([rule.choices[0] for rule in problem.rules if rule.exact and len(rule.choices) == 1], np.int64),
     )
     return structure, full, np.array(sizes, np.int16)

@@ -18,12 +18,13 @@ from numba.extending import intrinsic
 
 from oneofmany.exact.random import below
 
-Structure = namedtuple("Structure", "values exact words_of_rule members rules_of_choice rules words bits")
+Structure = namedtuple("Structure", "values exact words_of_rule members rules_of_choice rules words bits forced")
 """A problem's rules as arrays.
 
 values: V. exact: uint8 [G]. words_of_rule: int32 [G+1], the words of rule g are words_of_rule[g] to
 words_of_rule[g+1]. members: int32 [W, 64], the choice behind every bit of a word. rules_of_choice: int32 [C+1], the
-entries of choice c in the next three arrays: rules int32 [E], words int32 [E] and bits uint64 [E].
+entries of choice c in the next three arrays: rules int32 [E], words int32 [E] and bits uint64 [E]. forced: int64 [N],
+the choices that are the only one of an exactly-one rule from the start.
 """
 
 FAILED = -1
@@ -195,7 +196,7 @@ def search(s, full_words, full_count, queries, pairs, limit, shuffled, seeds, to
     done = np.empty((depth, variables), np.uint8)
     tried = np.empty(depth, np.int64)
     # Every removal queues at most one choice for each rule of a choice, and nothing is removed twice in one pass.
-    queue = np.empty(len(s.rules) + variables, np.int64)
+    queue = np.empty(len(s.rules) + len(s.forced) + variables, np.int64)
     assigned = np.empty(variables, np.int64)
     related = np.empty(variables + 1, np.int64)
     relations = np.empty((2 * pairs.shape[1], 2), np.int64)
@@ -208,6 +209,9 @@ def search(s, full_words, full_count, queries, pairs, limit, shuffled, seeds, to
         random[0] = seeds[q]
         _relations_by_variable(pairs[q], variables, related, relations)
         tail = 0
+        for choice in s.forced:
+            queue[tail] = choice
+            tail += 1
         for variable in range(variables):
             if queries[q, variable]:
                 queue[tail] = variable * s.values + queries[q, variable] - 1

@@ -1,0 +1,5 @@
+"""``python -m oneofmany``."""
+
+from oneofmany.cli import main
+
+main()

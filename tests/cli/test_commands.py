@@ -1,0 +1,250 @@
+"""The commands as a user runs them: results on stdout, the rest on stderr, exit codes 0, 1 and 2."""
+
+import errno
+import json
+import subprocess
+import sys
+
+import pytest
+
+from oneofmany.cli import COMMANDS, run
+from oneofmany.data.dataset import Dataset
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command: (exit code, stdout, stderr)."""
+
+    def run_command(*arguments):
+        try:
+            code = run(list(map(str, arguments)))
+        except SystemExit as stop:  # how tyro ends on --help and on bad arguments
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+def every_command(tree=COMMANDS, path=()):
+    for name, place in tree.items():
+        if isinstance(place, dict):
+            yield from every_command(place, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("command", list(every_command()), ids="-".join)
+def test_help_has_an_example(call, command):
+    code, out, _ = call(*command, "--help")
+    assert code == 0
+    assert "Example: oneofmany " + " ".join(command) in out
+
+
+def test_overview(call):
+    code, out, _ = call("--help")
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    assert call()[0] == 2
+    assert call("data")[0] == 2
+    code, _, err = call("cuont", "sudoku", "x")
+    assert code == 2
+    assert "did you mean 'count'?" in err
+    assert call("--version")[1].startswith("0.")
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, oneofmany; sys.exit(any(m in sys.modules for m in ('numba', 'matplotlib', 'tyro', 'torch')))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_data_and_show(call, tmp_path):
+    path = tmp_path / "q.safetensors"
+    code, out, err = call("data", "nqueens", "--size", 8, "--blanks", 4, "--out", path)
+    assert (code, out) == (0, "")
+    assert "6,040 queries" in err
+    code, out, _ = call("data", "show", path, "--json")
+    about = json.loads(out)
+    assert code == 0
+    assert (about["task"], about["size"], about["queries"], about["ms_queries"]) == ("nqueens", 8, 6040, 392)
+    assert about["solution_counts"] == {"1": 5648, "2": 384, "3": 8}
+    assert about["solutions_per_ms_query"] == round((2 * 384 + 3 * 8) / 392, 4)
+    assert about["checksum"].startswith("sha256:")
+    assert about["largest_hamming_distance"] == 4
+    code, out, _ = call("data", "show", path)
+    assert code == 0
+    assert "392 (6.49 %)" in out
+    assert "largest Hamming distance" in out
+    code, out, _ = call("show", path, "--ms", "--number", 1)
+    assert code == 0
+    assert "2 solutions" in out
+    assert out.count("solution 2") == 1
+    assert call("show", path, "--rows", 99999)[0] == 2
+    code, out, _ = call("data", "export", path, "--out", tmp_path / "q.parquet")
+    assert code == 0
+    assert (tmp_path / "q.parquet").stat().st_size > 1000
+
+
+def test_data_of_the_other_tasks(call, tmp_path):
+    futoshiki, sudoku = tmp_path / "f.safetensors", tmp_path / "s.safetensors"
+    arguments = ["--size", 4, "--blanks", 8, "--inequalities", 2, "--queries", 20, "--split", "dev", "--seed", 4]
+    assert call("data", "futoshiki", *arguments, "--out", futoshiki)[0] == 0
+    assert len(Dataset.load(futoshiki)) == 20
+    code, _, err = call("data", "sudoku", "--size", 4, "--split", "train", "--queries", 12, "--out", sudoku)
+    assert code == 0
+    assert "12 of 12" in err  # progress as plain lines
+    assert call("show", futoshiki)[0] == call("show", sudoku)[0] == 0
+
+
+def test_benchmark_data(call, tmp_path):
+    folder = tmp_path / "data"
+    code, _, err = call("data", "benchmark", "--out", folder, "--only", "futoshiki-dev", "nqueens-dev")
+    assert code == 0, err
+    assert sorted(p.name for p in folder.iterdir()) == ["futoshiki-dev.safetensors", "nqueens-dev.safetensors"]
+    code, _, err = call("data", "benchmark", "--out", folder, "--only", "futoshiki-dev")
+    assert code == 0
+    assert "left alone" in err
+    assert call("data", "benchmark", "--out", folder, "--only", "chess")[0] == 2
+
+
+def test_import(call, tmp_path):
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"input": "....", "output": "1234"}\n{"input": "....", "output": "4321"}\n')
+    code, out, _ = call("data", "import", pairs, "--out", tmp_path / "p.safetensors")
+    assert code == 0
+    assert "2 pairs of 1 inputs" in out
+    code, out, _ = call("show", tmp_path / "p.safetensors")
+    assert code == 0
+    assert "2 listed solutions" in out
+    assert "4 3 2 1" in out
+    pairs.write_text('{"input": "2...", "output": "1234"}\n')
+    code, out, err = call("data", "import", pairs, "--out", tmp_path / "bad.safetensors")
+    assert (code, out) == (2, "")
+    assert "pair 1" in err
+    assert not (tmp_path / "bad.safetensors").exists()
+
+
+def test_count(call, tmp_path):
+    file = tmp_path / "q.txt"
+    file.write_text("2 . . .\n\n. . . .\n1 . . .\n. . . . . . . .\n")
+    assert call("count", "nqueens", file) == (0, "1\n2\n0\n92\n", "")
+    code, out, err = call("count", "nqueens", file, "--limit", 2)
+    assert (code, out) == (0, "1\n2\n0\n2\n")
+    assert "line 3 has 2 solutions or more" in err
+    assert "line 5 has 2 solutions or more" in err
+
+
+def test_count_answers_the_good_lines_and_names_the_bad(call, tmp_path):
+    file = tmp_path / "q.txt"
+    file.write_text("1" + "." * 15 + "\ngarbage\n" + "." * 16 + "\n5" + "." * 15 + "\n")
+    code, out, err = call("count", "sudoku", file)
+    assert (code, out) == (2, "72\n288\n")
+    assert "line 2: " in err
+    assert "line 4: " in err
+
+
+def test_count_futoshiki_in_both_forms(call, tmp_path):
+    file = tmp_path / "q.txt"
+    file.write_text("0000 r1c1<r1c2\n....\n\n. < .\n\n.   .\n")
+    # The drawn grid: an empty line inside it would end it, so it is drawn without.
+    file.write_text("0000 r1c1<r1c2\n....\n\n. < .\n    v\n.   .\n\n1   2\n.   .\n")
+    assert call("count", "futoshiki", file) == (0, "1\n2\n1\n1\n", "")
+
+
+def test_show_text(call, tmp_path):
+    code, out, _ = call("show", "nqueens", "2 . . .")
+    assert code == 0
+    assert out.startswith("1 solution\n")
+    code, out, _ = call("show", "sudoku", "." * 16)
+    assert "288 solutions" in out
+    assert "... and 284 more" in out
+    file = tmp_path / "q.txt"
+    file.write_text("2 . . .\nx\n")
+    code, out, err = call("show", "nqueens", file)
+    assert code == 2
+    assert "1 solution" in out
+    assert "line 2" in err
+    assert call("show", "nqueens")[0] == 2
+    assert call("show", "chess", "1")[0] == 2
+    code, out, _ = call("show", "nqueens", "1 1 . .")
+    assert code == 0
+    assert out.startswith("0 solutions")
+
+
+def test_demo(call, tmp_path):
+    code, out, _ = call("demo", "--out", tmp_path / "demo")
+    assert code == 0
+    assert "8 queens, four given" in out
+    assert out.count("2 solutions") == 3
+    assert len(list((tmp_path / "demo").iterdir())) == 3
+    assert call("demo", "--out", tmp_path / "demo")[0] == 0  # again over its own files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["count", "chess", "x"], "task: expected one of nqueens, futoshiki, sudoku, got 'chess'"),
+        (["count", "sudoku", "missing.txt"], "missing.txt cannot be read"),
+        (["data", "show", "missing"], "missing is not a file"),
+        (["data", "nqueens", "--size", "8", "--blanks", "9", "--out", "x"], "blanks: expected 0 to 8"),
+        (["data", "nqueens", "--size", "8", "--blanks", "4", "--out", "none/x"], "none is not a directory"),
+        (["data", "sudoku", "--clues", "no", "--split", "dev", "--queries", "9", "--out", "x"], "no cannot be read"),
+        (["data", "benchmark", "--out", "d", "--clues", "missing"], "missing is not a file"),
+    ],
+)
+def test_bad_input_is_one_sentence(call, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_arguments_of_the_command_line(call):
+    code, _, err = call("data", "nqueens", "--size", "eight", "--blanks", 4, "--out", "x")
+    assert code == 2
+    assert "size" in err
+    code, _, err = call("data", "nqueens", "--sise", 8, "--blanks", 4, "--out", "x")
+    assert code == 2
+    assert "--size" in err
+
+
+def test_empty_files(call, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n")
+    code, _, err = call("count", "sudoku", empty)
+    assert code == 2
+    assert "holds no query" in err
+    empty.write_bytes(b"\xff\xfe\x00")
+    assert call("count", "sudoku", empty)[0] == 2
+
+
+def test_out_that_exists_is_refused_before_any_work(call, tmp_path, monkeypatch):
+    path = tmp_path / "mine"
+    path.write_text("mine")
+    monkeypatch.setattr("oneofmany.data.nqueens.build_nqueens", None)  # would fail if it were called
+    code, _, err = call("data", "nqueens", "--size", 10, "--blanks", 5, "--out", path)
+    assert code == 2
+    assert "--force" in err
+    assert path.read_text() == "mine"
+
+
+def test_a_full_disk_is_exit_code_1(call, tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("oneofmany.data.dataset.save_file", full)
+    code, out, err = call("data", "nqueens", "--size", 6, "--blanks", 3, "--out", tmp_path / "x")
+    assert (code, out) == (1, "")
+    assert err == "oneofmany: No space left on device\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away():
+    command = f"{sys.executable} -m oneofmany count nqueens /dev/stdin --limit 1 2>/dev/null | head -n 1"
+    result = subprocess.run(
+        ["bash", "-c", f"yes '2 . . .' | head -n 20000 | {command}"], capture_output=True, text=True
+    )
+    assert result.stdout == "1\n"
+    assert "Traceback" not in result.stderr

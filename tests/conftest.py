@@ -1,0 +1,40 @@
+"""What all tests share."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+torch.set_num_threads(1)
+settings.register_profile(
+    "oneofmany",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("oneofmany")
+
+REFERENCE = Path(os.environ.get("ONEOFMANY_REFERENCE", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """The folder with the 17-clue list, its grid classes and known counts, which are not part of the project."""
+
+    def find(name):
+        path = REFERENCE / name
+        if not path.is_file():
+            pytest.skip(f"{name} is not part of the project: name its folder in ONEOFMANY_REFERENCE to run this test")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def sudoku17(reference):
+    """The 17-clue list: uint8 [49151, 81]."""
+    text = "".join(reference("sudoku17.txt").read_text().split())
+    return np.frombuffer(text.encode(), np.uint8).reshape(-1, 81) - ord("0")

@@ -1,0 +1,131 @@
+"""Batches: the right tensors, the right distributions, generators that can be saved."""
+
+import numpy as np
+import pytest
+import torch
+
+from oneofmany.data import DeviceData
+from oneofmany.data.futoshiki import build_futoshiki
+from oneofmany.data.nqueens import build_nqueens
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return build_nqueens(7, 4, seed=1)
+
+
+@pytest.fixture(scope="module")
+def data(dataset):
+    return DeviceData(dataset)
+
+
+def test_every_query_with_its_solutions(dataset, data):
+    seen = 0
+    for batch in data.in_order(100):
+        assert batch.problem is dataset.problem
+        assert batch.query.dtype == batch.solutions.dtype == batch.total.dtype == torch.int64
+        for i in range(len(batch)):
+            row = seen + i
+            assert batch.query[i].tolist() == dataset.query[row].tolist()
+            listed = batch.solutions[i][batch.mask[i]] + 1
+            assert listed.tolist() == dataset.solutions_of(row).tolist()
+            assert int(batch.total[i]) == dataset.total[row]
+        seen += len(batch)
+    assert seen == len(dataset)
+
+
+def test_relations_travel():
+    dataset = build_futoshiki(4, 8, 2, 20, seed=1)
+    batch = next(DeviceData(dataset).in_order(20))
+    assert batch.relations is not None
+    assert (batch.relations.numpy() == dataset.relations).all()
+    assert batch.problem.check(batch.solutions[:, 0], batch.query, batch.relations).all()
+    assert (batch[3:5].relations == batch.relations[3:5]).all()
+
+
+def frequencies(data, sampling, n=200_000):
+    rows = data.draw_rows(n, generator(), sampling)
+    return torch.bincount(rows, minlength=len(data)).double() / n
+
+
+def test_uniform_over_queries(data):
+    share = frequencies(data, "uniform")
+    assert abs(share * len(data) - 1).max() < 0.5
+    assert (share > 0).all()
+
+
+def test_uniform_over_pairs_lists_that_one_solution(dataset, data):
+    n = 100_000
+    batch = data.draw(n, generator(), "pairs")
+    assert batch.mask.shape == (n, 1)
+    assert batch.mask.all()
+    pairs, counts = np.unique(
+        torch.cat([batch.query, batch.solutions[:, 0] + 1], 1).numpy(), axis=0, return_counts=True
+    )
+    assert len(pairs) == len(dataset.solutions)
+    assert abs(counts.mean() / n * len(pairs) - 1) < 1e-9
+    assert counts.std() < 2 * np.sqrt(counts.mean())
+    multiple = batch.total > 1
+    expected = dataset.total[dataset.multiple].sum() / dataset.total.sum()
+    assert abs(float(multiple.double().mean()) - expected) < 0.01
+
+
+@pytest.mark.parametrize(("sampling", "share"), [("os", 0.0), ("ms", 1.0), (0.25, 0.25), (0.0, 0.0), (1.0, 1.0)])
+def test_share_of_ms_queries(dataset, data, sampling, share):
+    rows = data.draw_rows(20_000, generator(), sampling).numpy()
+    assert abs(dataset.multiple[rows].mean() - share) < 0.015
+    if share:
+        drawn = np.bincount(rows[dataset.multiple[rows]], minlength=len(dataset))[dataset.multiple]
+        assert drawn.min() > 0.5 * drawn.mean()
+
+
+def test_a_generator_can_be_saved_and_restored(data):
+    draws = generator(3)
+    data.draw_rows(10, draws)
+    state = draws.get_state()
+    first = [data.draw_rows(10, draws, s) for s in ("uniform", "pairs", 0.3)]
+    other = torch.Generator()
+    other.set_state(state)
+    again = [data.draw_rows(10, other, s) for s in ("uniform", "pairs", 0.3)]
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+
+
+def test_at_most_so_many_listed(dataset):
+    data = DeviceData(dataset, listed=1)
+    batch = data.draw(500, generator(), "ms")
+    assert batch.mask.shape[1] == 1
+    for i in range(20):
+        row = np.flatnonzero((dataset.query == batch.query[i].numpy()).all(1))[0]
+        assert (batch.solutions[i, 0] + 1).tolist() == dataset.solutions_of(row)[0].tolist()
+    pairs = data.draw(500, generator(), "pairs")
+    assert len(data.pair_query) == len(dataset)
+    assert dataset.problem.check(pairs.solutions[:, 0], pairs.query).all()
+
+
+def test_impossible_sampling(dataset):
+    single = DeviceData(dataset.take(np.flatnonzero(~dataset.multiple)))
+    for sampling in ("ms", 0.5):
+        with pytest.raises(ValueError, match="no MS query to draw"):
+            single.draw(4, generator(), sampling)
+    for sampling in ("all", 1.5, -0.1):
+        with pytest.raises(ValueError, match="sampling: expected"):
+            single.draw(4, generator(), sampling)
+    with pytest.raises(ValueError, match="size: expected at least 1"):
+        single.draw(0, generator())
+    with pytest.raises(ValueError, match="no queries"):
+        DeviceData(dataset.take(np.array([], int)))
+    with pytest.raises(ValueError, match="listed"):
+        DeviceData(dataset, listed=0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu(dataset):
+    data = DeviceData(dataset, "cuda")
+    draws = torch.Generator("cuda").manual_seed(0)
+    batch = data.draw(64, draws, 0.5)
+    assert batch.query.is_cuda
+    assert dataset.problem.check(batch.solutions[:, 0], batch.query).all()
