@@ -77,7 +77,7 @@ def _jacobson_matthews(square, squares, random):
         proper = cube[x1, y1, z1] >= 0
         if not proper:
             x, y, z = x1, y1, z1
-        # Watched at its proper squares alone, the chain is uniform over them; "the first one after so many moves" is not.
+        # Watched at its proper squares alone, the chain is uniform over them; its first one after n moves is not.
         seen += proper
     for r in range(n):
         for c in range(n):

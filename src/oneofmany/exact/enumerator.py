@@ -130,7 +130,7 @@ class _Work:
 
     def run(self, offsets: np.ndarray, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Search every query: int64 [Q] totals and uint8 [S, R] solutions."""
-        structure, full_words, full_count = _structure(self.problem)
+        structure, full_words = _structure(self.problem)
         Q = len(self.queries)
         total = np.zeros(Q, np.int64)
         solutions = np.zeros((int(offsets[-1]), self.problem.variables), np.uint8)
@@ -141,7 +141,6 @@ class _Work:
             search(
                 structure,
                 full_words,
-                full_count,
                 self.queries[chunk],
                 self.relations[chunk],
                 self.limit,
@@ -175,29 +174,33 @@ def _seeds(seed: int, n: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _structure(problem: Problem) -> tuple[Structure, np.ndarray, np.ndarray]:
-    """A problem's rules as the kernel wants them, with the words and counts of the state in which all is open."""
-    sizes = [len(rule.choices) for rule in problem.rules]
-    words_of_rule = np.concatenate([[0], np.cumsum([-(-size // 64) for size in sizes])]).astype(np.int32)
-    members = np.zeros((words_of_rule[-1], 64), np.int32)
+def _structure(problem: Problem) -> tuple[Structure, np.ndarray]:
+    """A problem's rules as the kernel wants them, and the words of the state in which all is open."""
+    narrow = [rule for rule in problem.rules if len(rule.choices) <= 64]
+    narrow.sort(key=lambda rule: not rule.exact)
+    wide = [rule for rule in problem.rules if len(rule.choices) > 64]
+    words_of_rule = len(narrow) + np.concatenate([[0], np.cumsum([-(-len(rule.choices) // 64) for rule in wide])])
+    words_of_rule = words_of_rule.astype(np.uint32)
+    members = np.zeros((words_of_rule[-1], 64), np.uint32)
     full = np.zeros(words_of_rule[-1], np.uint64)
-    entries: list[list[tuple[int, int, int]]] = [[] for _ in range(problem.choices)]
-    for index, rule in enumerate(problem.rules):
-        for place, choice in enumerate(rule.choices):
-            word, bit = int(words_of_rule[index]) + place // 64, place % 64
+    places: list[list[int]] = [[] for _ in range(problem.choices)]
+    for rule, start in zip([*narrow, *wide], [*range(len(narrow)), *words_of_rule[:-1].tolist()], strict=True):
+        for i, choice in enumerate(rule.choices):
+            word, bit = start + i // 64, i % 64
             members[word, bit] = choice
             full[word] |= np.uint64(1 << bit)
-            entries[choice].append((index, word, 1 << bit))
-    flat = [entry for of_choice in entries for entry in of_choice]
+            places[choice].append(64 * word + bit)
     structure = Structure(
-        np.int64(problem.values),
-        problem.exact.astype(np.uint8),
-        words_of_rule,
-        members,
-        np.concatenate([[0], np.cumsum([len(of_choice) for of_choice in entries])]).astype(np.int32),
-        np.array([entry[0] for entry in flat], np.int32),
-        np.array([entry[1] for entry in flat], np.int32),
-        np.array([entry[2] for entry in flat], np.uint64),
-        np.array([rule.choices[0] for rule in problem.rules if rule.exact and len(rule.choices) == 1], np.int64),
+        values=np.int64(problem.values),
+        variable_of=np.arange(problem.choices, dtype=np.uint32) // np.uint32(problem.values),
+        exact=np.uint32(sum(rule.exact for rule in narrow)),
+        single=np.uint32(len(narrow)),
+        members=members,
+        places_of_choice=np.concatenate([[0], np.cumsum([len(of_choice) for of_choice in places])]).astype(np.uint32),
+        places=np.array([place for of_choice in places for place in of_choice], np.uint32),
+        words_of_rule=words_of_rule,
+        rule_of_word=np.repeat(np.arange(len(wide), dtype=np.uint32), np.diff(words_of_rule)),
+        wide_exact=np.array([rule.exact for rule in wide], np.bool_),
+        forced=np.array([r.choices[0] for r in problem.rules if r.exact and len(r.choices) == 1], np.uint32),
     )
-    return structure, full, np.array(sizes, np.int16)
+    return structure, full
