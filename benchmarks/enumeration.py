@@ -1,0 +1,153 @@
+"""Exact enumeration beside a plain-Python search and OR-Tools CP-SAT, in one run.
+
+    python benchmarks/enumeration.py --clues sudoku17.txt
+
+Without --clues, our own minimal puzzles stand in for the 17-clue list. --full also counts every puzzle of the list
+with each of its givens removed (835,567 queries for the 17-clue list), which must have at least two solutions.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from oneofmany.data.sudoku import make_minimal, random_grids
+from oneofmany.exact import count
+from oneofmany.problems import sudoku
+from oneofmany.problems.tasks.task import parse_cells
+
+MULTIPLE = 51
+
+
+def plain_python(query: np.ndarray, limit: int) -> int:
+    """Count by backtracking on the cell with the fewest candidates, with sets of digits as bit masks."""
+    full = (1 << 9) - 1
+    rows, columns, boxes = [full] * 9, [full] * 9, [full] * 9
+    blanks = []
+    for cell, value in enumerate(query.tolist()):
+        r, c = divmod(cell, 9)
+        if value:
+            bit = 1 << (value - 1)
+            rows[r] &= ~bit
+            columns[c] &= ~bit
+            boxes[r // 3 * 3 + c // 3] &= ~bit
+        else:
+            blanks.append((r, c, r // 3 * 3 + c // 3))
+
+    def search(blanks: list[tuple[int, int, int]], room: int) -> int:
+        if not blanks:
+            return 1
+        r, c, b = min(blanks, key=lambda cell: (rows[cell[0]] & columns[cell[1]] & boxes[cell[2]]).bit_count())
+        candidates = rows[r] & columns[c] & boxes[b]
+        rest = [cell for cell in blanks if cell != (r, c, b)]
+        found = 0
+        while candidates and found < room:
+            bit = candidates & -candidates
+            candidates ^= bit
+            rows[r] ^= bit
+            columns[c] ^= bit
+            boxes[b] ^= bit
+            found += search(rest, room - found)
+            rows[r] ^= bit
+            columns[c] ^= bit
+            boxes[b] ^= bit
+        return found
+
+    return search(blanks, limit)
+
+
+def cp_sat(query: np.ndarray, limit: int) -> int:
+    """Count with OR-Tools on one thread, from the same choices and rules."""
+    from ortools.sat.python import cp_model
+
+    problem = sudoku()
+    model = cp_model.CpModel()
+    taken = [model.new_bool_var("") for _ in range(problem.choices)]
+    for rule in problem.rules:
+        model.add_exactly_one(taken[choice] for choice in rule.choices)
+    for variable, value in enumerate(query.tolist()):
+        if value:
+            model.add(taken[variable * 9 + value - 1] == 1)
+
+    class Counter(cp_model.CpSolverSolutionCallback):
+        number = 0
+
+        def on_solution_callback(self) -> None:
+            self.number += 1
+            if self.number >= limit:
+                self.stop_search()
+
+    solver, counter = cp_model.CpSolver(), Counter()
+    solver.parameters.enumerate_all_solutions = True
+    solver.parameters.num_workers = 1
+    solver.solve(model, counter)
+    return counter.number
+
+
+def timed(work: Callable[[], np.ndarray], repeats: int = 3) -> tuple[float, np.ndarray]:
+    """Best of some repeats: seconds and the result."""
+    best, result = float("inf"), np.zeros(0)
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = work()
+        best = min(best, time.perf_counter() - start)
+    return best, result
+
+
+def one_by_one(search: Callable[[np.ndarray, int], int], queries: np.ndarray, limit: int) -> tuple[float, np.ndarray]:
+    return timed(lambda: np.array([search(query, limit) for query in queries]), repeats=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clues", type=Path, help="list of puzzles with one solution, one a line")
+    parser.add_argument("--queries", type=int, default=10_000, help="how many queries of each kind")
+    parser.add_argument("--full", action="store_true", help="also every puzzle of the list without each of its givens")
+    arguments = parser.parse_args()
+
+    problem = sudoku()
+    rng = np.random.default_rng(0)
+    if arguments.clues:
+        puzzles = np.stack([parse_cells(line, 9) for line in arguments.clues.read_text().split()])
+    else:
+        puzzles = make_minimal(problem, random_grids(problem, 4096, rng), rng)
+    count(problem, puzzles[:2], limit=2)  # compile
+    single = puzzles[rng.permutation(len(puzzles))[: arguments.queries]]
+    # One given removed and nothing added: nearly all have 51 solutions or more.
+    bare = single.copy()
+    for puzzle in bare:
+        puzzle[rng.choice(np.flatnonzero(puzzle))] = 0
+    kinds = {
+        f"one solution (of {len(single):,})": (single, 2),
+        f"stop at {MULTIPLE} (of {len(bare):,})": (bare, MULTIPLE),
+    }
+
+    print(f"{'':34}{'microseconds a query':>22}{'times ours':>12}")
+    for name, (queries, limit) in kinds.items():
+        ours, totals = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=1))
+        ours_each = ours / len(queries) * 1e6
+        print(f"{name}\n{'  ours, one core':34}{ours_each:22.1f}{1:12.1f}   (mean {totals.mean():.1f} found)")
+        both, again = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=2))
+        assert (totals == again).all()
+        print(
+            f"{'  ours, two cores':34}{both / len(queries) * 1e6:22.1f}{both / ours:12.2f}   ({ours / both:.2f}x faster)"
+        )
+        for other, search, number in (("plain Python", plain_python, 30), ("CP-SAT", cp_sat, 10)):
+            spent, found = one_by_one(search, queries[:number], limit)
+            assert (found == totals[:number]).all(), f"{other} disagrees"
+            each = spent / number * 1e6
+            print(f"{'  ' + other:34}{each:22.1f}{each / ours_each:12.0f}")
+    if arguments.full:
+        rows, cells = np.nonzero(puzzles)
+        fewer = puzzles[rows]
+        fewer[np.arange(len(rows)), cells] = 0
+        spent, totals = timed(lambda: count(problem, fewer, limit=2), repeats=1)
+        print(
+            f"each given removed: {len(fewer):,} queries, {(totals >= 2).sum():,} with at least 2 solutions, {spent:.0f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
