@@ -1,7 +1,7 @@
 """The Neural Logic Machine as its paper defines it (Dong et al. 2019), written out: slow, and easy to believe.
 
-Breadth 2. In every layer each arity sees its own predicates, the expanded ones of the arity below and the max and min of
-the arity above; binary predicates also in the other order of their objects. Each is then one linear map and a sigmoid.
+Breadth 2. In every layer each arity sees its own predicates, the expanded ones of the arity below and the max and min
+of the arity above; binary predicates also in the other order of their objects. Each is one linear map and a sigmoid.
 """
 
 from __future__ import annotations
@@ -98,5 +98,9 @@ def literal_unary(task: str, size: int, query: list[int], relations: list[tuple[
         assert left // size == right // size
         (less if a == left else greater).add(left)
     return torch.tensor(
-        [prior[cell * values + d] + [float(cell in greater), float(cell in less)] for cell in range(size * size) for d in range(values)]
+        [
+            prior[cell * values + d] + [float(cell in greater), float(cell in less)]
+            for cell in range(size * size)
+            for d in range(values)
+        ]
     )

@@ -6,26 +6,36 @@ The layers (``nlm_layers``) keep one buffer per arity, channels first, into whic
   nullary outputs and the max and min of its unary outputs.
 * ``U`` [channels, B, n]: a constant one; unary inputs, max and min of the binary inputs; then for every layer its unary
   outputs and the max and min of its binary outputs.
-* ``X`` [2, channels, B, pairs]: a constant one and the binary inputs; then every layer's binary outputs. The first half
-  holds (b_ij + b_ji) / 2, the second (b_ij - b_ji) / 2.
+* ``X`` [2, channels, B, pairs]: the binary inputs, then every layer's binary outputs. The first half holds
+  (b_ij + b_ji) / 2, the second (b_ij - b_ji) / 2.
 
 A layer reads a prefix of them, so its weights are rows of one matrix per arity with zeros where it reads nothing:
 
 * ``nul``, for every layer W rows that give its nullary outputs and W rows that the nullary predicates add to its unary
   outputs, then the readout (if it is on the nullary predicates);
 * ``obj``, for every layer W rows that give its unary outputs, and 2 W rows for what u_i and u_j add to its binary
-  outputs (as sum and difference), then the readout (if on the unary predicates);
+  outputs (their sum, with the bias, and their difference), then the readout (if on the unary predicates);
 * ``pair`` [2, ..], for every layer W rows: the sum and the difference of the weights on b_ij and b_ji.
+
+Outputs of layers are kept as t = tanh(z / 2) = 2 sigmoid(z) - 1 instead of sigmoid(z): centred at 0, where 16-bit
+numbers resolve the small differences between objects that a fresh network starts from. The matrices take that in:
+weights on such channels are halved and the other halves join the constants, and every pre-activation is z / 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+def _aligned(rows: int) -> int:
+    """Rows before the first layer, padded: 16-bit matrix units want multiples of eight."""
+    return -(-rows // 8) * 8
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,12 @@ class Spec:
     width: int
     residual: bool
     unary_readout: bool
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network learns."""
+        layers = sum(self.width * (fan + 1) for layer in range(self.depth) for fan in self.fan_in(layer))
+        return layers + self.readout + 1
 
     def dims(self, layer: int) -> tuple[int, int, int]:
         """Nullary, unary and binary predicates that a layer sees; ``layer = depth`` is the readout."""
@@ -84,19 +100,29 @@ class Spec:
         """How many layers' binary outputs reach the readout."""
         return max(self.unary_layers - 1, 0)
 
+    def binary_layers_of(self, objects: int) -> int:
+        """The same for so many objects: a single one has no pairs."""
+        return self.binary_layers if objects > 1 else 0
+
     # First row of a layer's outputs in the buffers; layer -1 are the inputs.
 
     def z(self, layer: int) -> int:
         """First row of a layer's part of ``Z``."""
-        return 1 if layer < 0 else 1 + self.nullary + 2 * self.unary + 3 * self.width * layer
+        return 1 if layer < 0 else _aligned(1 + self.nullary + 2 * self.unary) + 3 * self.width * layer
 
     def u(self, layer: int) -> int:
         """First row of a layer's part of ``U``."""
-        return 1 if layer < 0 else 1 + self.unary + 2 * self.binary + 3 * self.width * layer
+        return 1 if layer < 0 else _aligned(1 + self.unary + 2 * self.binary) + 3 * self.width * layer
 
     def x(self, layer: int) -> int:
         """First row of a layer's part of ``X``."""
-        return 1 if layer < 0 else 1 + self.binary + self.width * layer
+        return 0 if layer < 0 else _aligned(self.binary) + self.width * layer
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of ``pair``, ``obj`` and ``nul``."""
+        W, L, unary = self.width, self.depth, int(self.unary_readout)
+        return (2, W * L, self.x(L)), (3 * W * L + unary, self.u(L)), (2 * W * L + 1 - unary, self.z(L))
 
 
 @dataclass(frozen=True)
@@ -109,10 +135,10 @@ class Packing:
 
 @lru_cache(maxsize=32)
 def packing(spec: Spec, device: torch.device) -> Packing:
-    """Index of the packed matrices into the parameters, flattened in the order of ``nullary, unary, binary`` a layer."""
+    """Index of the packed matrices into the parameters, which are flattened layer by layer, the readout last."""
     W, L = spec.width, spec.depth
-    zero = sum(W * (fan + 1) for layer in range(L) for fan in spec.fan_in(layer)) + spec.readout + 1
-    pair, obj, nul = (np.full(shape, zero, np.int64) for shape in _shapes(spec))
+    zero = spec.parameters
+    pair, obj, nul = (np.full(shape, zero, np.int64) for shape in spec.shapes)
     flat = 0
 
     def linear(fan: int, out: int = W) -> tuple[np.ndarray, np.ndarray]:
@@ -154,10 +180,10 @@ def packing(spec: Spec, device: torch.device) -> Packing:
         )
 
         weight, bias = linear(fans[2])
+        obj[3 * W * layer + W :][:W][:, 0] = bias
         obj[3 * W * layer + W :][:W][:, u_u] = weight[:, :u]
         obj[3 * W * layer + 2 * W :][:W][:, u_u] = weight[:, u + b : 2 * u + b]
         own = pair[:, W * layer :][:, :W]
-        own[0][:, 0] = bias
         own[0][:, x_b], own[1][:, x_b] = weight[:, u : u + b], weight[:, 2 * u + b :]
 
     weight, bias = linear(spec.readout, 1)
@@ -171,36 +197,66 @@ def packing(spec: Spec, device: torch.device) -> Packing:
     return Packing(torch.as_tensor(index, device=device), torch.as_tensor(inverse[:-1], device=device))
 
 
-def _shapes(spec: Spec) -> tuple[tuple[int, ...], ...]:
-    W, L = spec.width, spec.depth
-    readouts = (int(spec.unary_readout), int(not spec.unary_readout))
-    return (2, W * L, spec.x(L)), (3 * W * L + readouts[0], spec.u(L)), (2 * W * L + readouts[1], spec.z(L))
-
-
-def unpack(spec: Spec, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The matrices ``pair``, ``obj`` and ``nul`` from the flattened parameters."""
+def pack(spec: Spec, flat: Tensor) -> Tensor:
+    """The packed matrices, one after the other, from the flattened parameters."""
     packed = torch.cat([flat, flat.new_zeros(1)])[packing(spec, flat.device).index]
-    pair, obj, nul = _split(spec, packed)
-    _sum_and_difference(spec, pair, obj)
-    return pair, obj, nul
+    pair, obj, nul = split(spec, packed)
+    ends = _ends(spec, obj)
+    _sum_and_difference(pair[0], pair[1])
+    _sum_and_difference(ends[:, 1], ends[:, 2])
+    for weights, constant in _centred(spec, pair, obj, nul):
+        constant.add_(weights.mul_(0.5).sum(-1))
+    pair[1, :, spec.x(0) :].mul_(0.5)
+    ends[:, 2, :, 0] = 0
+    _halve(spec, pair, obj, nul)
+    return packed
 
 
 def pack_gradient(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> Tensor:
-    """The gradient of the flattened parameters from those of the matrices (which are overwritten)."""
-    # The transpose of (a + b, a - b) is itself.
-    _sum_and_difference(spec, pair, obj)
+    """The gradient of the flattened parameters from those of the matrices (overwritten): ``pack`` transposed."""
+    ends = _ends(spec, obj)
+    _halve(spec, pair, obj, nul)
+    ends[:, 2, :, 0] = 0
+    pair[1, :, spec.x(0) :].mul_(0.5)
+    for weights, constant in _centred(spec, pair, obj, nul):
+        weights.add_(constant[..., None]).mul_(0.5)
+    _sum_and_difference(pair[0], pair[1])
+    _sum_and_difference(ends[:, 1], ends[:, 2])
     return torch.cat([pair.flatten(), obj.flatten(), nul.flatten()])[packing(spec, pair.device).inverse]
 
 
-def _sum_and_difference(spec: Spec, pair: Tensor, obj: Tensor) -> None:
-    ends = obj[: 3 * spec.width * spec.depth].view(spec.depth, 3, spec.width, -1)
-    for first, second in ((pair[0], pair[1]), (ends[:, 1], ends[:, 2])):
-        first.add_(second)
-        second.mul_(-2).add_(first)
+def split(spec: Spec, packed: Tensor) -> list[Tensor]:
+    """Views ``pair``, ``obj`` and ``nul`` of the packed matrices."""
+    parts = packed.split([prod(shape) for shape in spec.shapes])
+    return [part.view(shape) for part, shape in zip(parts, spec.shapes, strict=True)]
 
 
-def _split(spec: Spec, packed: Tensor) -> list[Tensor]:
-    shapes = _shapes(spec)
+def _ends(spec: Spec, obj: Tensor) -> Tensor:
+    """[layers, unary / sum / difference, W, channels] of ``obj``."""
+    return obj[: 3 * spec.width * spec.depth].view(spec.depth, 3, spec.width, -1)
+
+
+def _sum_and_difference(first: Tensor, second: Tensor) -> None:
+    """(a, b) becomes (a + b, a - b), in place."""
+    first.add_(second)
+    second.mul_(-2).add_(first)
+
+
+def _centred(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Weights on outputs of layers, and the constants that half of them joins.
+
+    A difference b_ij - b_ji or u_i - u_j has no constant.
+    """
+    weights = pair[0, :, spec.x(0) :].view(spec.depth, spec.width, -1)
     return [
-        part.view(shape) for part, shape in zip(packed.split([int(np.prod(s)) for s in shapes]), shapes, strict=True)
+        (weights, _ends(spec, obj)[:, 1, :, 0]),
+        (obj[:, spec.u(0) :], obj[:, 0]),
+        (nul[:, spec.z(0) :], nul[:, 0]),
     ]
+
+
+def _halve(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> None:
+    """All but the readout give z / 2."""
+    pair.mul_(0.5)
+    obj[: 3 * spec.width * spec.depth].mul_(0.5)
+    nul[: 2 * spec.width * spec.depth].mul_(0.5)

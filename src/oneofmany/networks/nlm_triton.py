@@ -1,0 +1,237 @@
+"""One layer's pairs of a Neural Logic Machine as Triton kernels, for 16-bit buffers on a GPU.
+
+The same functions as in ``nlm_layers``, which is their oracle and explains the layout. What a layer does to its pairs
+is bound by memory traffic, so everything between the products and the buffers happens on the chip: one kernel makes a
+layer's outputs (or gradients), a second one reduces (or sums) them over the objects.
+"""
+
+# pyright: reportMissingImports=false, reportIndexIssue=false
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 256
+"""Columns (query, pair) that a program handles."""
+OBJECTS = 32
+"""Objects that a program reduces for."""
+WARPS = 4
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """``a @ b`` [2, .., ..], rounded to 16 bits: it is read once more, and as precise as what it is added to."""
+    return torch.bmm(a, b) if a.shape[-1] else a.new_zeros(2, a.shape[1], b.shape[2])
+
+
+def pair_forward(
+    early: Tensor, weight: Tensor, near: Tensor, ends: Tensor, new: Tensor, reduced: Tensor, extreme: Tensor
+) -> None:
+    """See ``nlm_layers.pair_forward``."""
+    _, W, B, H, n = new.shape
+    columns = B * H * n
+    half_rows, channels = _padded(W, weight.shape[-1])
+    _forward[(triton.cdiv(columns, BLOCK),)](
+        early, weight, near, ends, new, columns, B, H, n,
+        early.stride(0), weight.stride(0), weight.stride(1), near.stride(0), new.stride(0), weight.shape[-1],
+        W=W, HALF=half_rows, CHANNELS=channels, BLOCK=BLOCK, num_warps=WARPS,
+    )  # fmt: skip
+    _reduce[(W * B, triton.cdiv(n, OBJECTS))](
+        new, reduced, extreme, B, H, n, new.stride(0), W=W, PAIRS=triton.next_power_of_2(H), OBJECTS=OBJECTS,
+        num_warps=WARPS,
+    )  # fmt: skip
+
+
+def pair_backward(
+    early: Tensor,
+    weight: Tensor,
+    near: Tensor,
+    g_reduced: Tensor,
+    extreme: Tensor,
+    out: Tensor,
+    new: Tensor,
+    ends: Tensor,
+) -> None:
+    """See ``nlm_layers.pair_backward``."""
+    _, W, B, H, n = new.shape
+    columns = B * H * n
+    half_rows, channels = _padded(W, weight.shape[-1])
+    _backward[(triton.cdiv(columns, BLOCK),)](
+        early, weight, near, g_reduced, extreme, out, new, columns, B, H, n,
+        early.stride(0), weight.stride(0), weight.stride(1), weight.stride(2), near.stride(0), out.stride(0),
+        new.stride(0), weight.shape[-1],
+        W=W, HALF=half_rows, CHANNELS=channels, BLOCK=BLOCK, num_warps=WARPS,
+    )  # fmt: skip
+    _sum[(W * B, triton.cdiv(n, OBJECTS))](
+        new, ends, B, H, n, new.stride(0), W=W, PAIRS=triton.next_power_of_2(H), OBJECTS=OBJECTS, num_warps=WARPS
+    )  # fmt: skip
+
+
+def _padded(W: int, channels: int) -> tuple[int, int]:
+    """Rows for each half and channels, as matrix units want them; no channels stay none."""
+    return max(8, triton.next_power_of_2(W)), max(16, triton.next_power_of_2(channels)) if channels else 0
+
+
+# Tiles of 2 * HALF rows hold the symmetric half (s) over the antisymmetric one (d), so a sum over the halves is s + d.
+
+
+@triton.jit
+def _halves(x, HALF: tl.constexpr, BLOCK: tl.constexpr):
+    """s + d and s - d of a tile [2 * HALF, BLOCK]."""
+    x = tl.reshape(x, (2, HALF, BLOCK))
+    sign = 1 - 2 * tl.arange(0, 2)[:, None, None]
+    return tl.sum(x, 0), tl.sum(x * sign, 0)
+
+
+@triton.jit
+def _early_and_near(
+    early, weight, near, column, inside, columns, early_half, weight_half, weight_row, weight_column, near_half,
+    channels, W: tl.constexpr, HALF: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    """What all other layers give to this one: tile [2 * HALF, BLOCK] in float32."""
+    row = tl.arange(0, 2 * HALF)
+    half, w = row // HALF, row % HALF
+    live = (w < W)[:, None]
+    x = tl.load(
+        early + (half * early_half + w.to(tl.int64) * columns)[:, None] + column[None], live & inside[None], 0.0
+    )
+    x = x.to(tl.float32)
+    if CHANNELS > 0:
+        c = tl.arange(0, CHANNELS)
+        known = c < channels
+        for side in tl.static_range(2):
+            # The other half's rows meet zeros.
+            own = live & (half == side)[:, None] & known[None]
+            a = tl.load(weight + side * weight_half + w[:, None] * weight_row + c[None] * weight_column, own, 0.0)
+            b = tl.load(
+                near + side * near_half + (c.to(tl.int64) * columns)[:, None] + column[None],
+                known[:, None] & inside[None],
+                0.0,
+            )
+            x = tl.dot(a, b, x)
+    return x
+
+
+@triton.jit
+def _forward(
+    early, weight, near, ends, new, columns, B, H, n,
+    early_half, weight_half, weight_row, near_half, new_half, channels,
+    W: tl.constexpr, HALF: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < columns
+    x = _early_and_near(
+        early, weight, near, column, inside, columns, early_half, weight_half, weight_row, 1, near_half, channels,
+        W, HALF, CHANNELS,
+    )  # fmt: skip
+    query, pair = column // (H * n), column % (H * n)
+    i = pair % n
+    j = i + pair // n + 1
+    j = tl.where(j >= n, j - n, j)
+    row = tl.arange(0, 2 * HALF)
+    half, w = row // HALF, row % HALF
+    known = (w < W)[:, None] & inside[None]
+    base = ((half * W + w) * B)[:, None] + query[None]
+    sign = (1 - 2 * half)[:, None]
+    x += 0.5 * (tl.load(ends + base * n + i[None], known, 0.0) + sign * tl.load(ends + base * n + j[None], known, 0.0))
+    forth, back = _halves(x, HALF, BLOCK)
+    forth, back = 2 * tl.sigmoid(2 * forth) - 1, 2 * tl.sigmoid(2 * back) - 1
+    w = tl.arange(0, HALF)
+    known = (w < W)[:, None] & inside[None]
+    to = new + (w.to(tl.int64) * columns)[:, None] + column[None]
+    tl.store(to, ((forth + back) * 0.5).to(new.dtype.element_ty), known)
+    tl.store(to + new_half, ((forth - back) * 0.5).to(new.dtype.element_ty), known)
+
+
+@triton.jit
+def _both_ends(x, base, half, B, H, n, PAIRS: tl.constexpr, OBJECTS: tl.constexpr):
+    """s and d of the pairs in which an object is first, then of those in which it is second: [PAIRS, OBJECTS]."""
+    t = tl.program_id(1) * OBJECTS + tl.arange(0, OBJECTS)[None]
+    k = tl.arange(0, PAIRS)[:, None]
+    known = (k < H) & (t < n)
+    i = t - k - 1
+    i = tl.where(i < 0, i + n, i)
+    first, second = x + base * (H * n) + k * n + t, x + base * (H * n) + k * n + i
+    return (
+        tl.load(first, known, 0.0).to(tl.float32),
+        tl.load(first + half, known, 0.0).to(tl.float32),
+        tl.load(second, known, 0.0).to(tl.float32),
+        tl.load(second + half, known, 0.0).to(tl.float32),
+        known,
+    )
+
+
+@triton.jit
+def _reduce(
+    new, reduced, extreme, B, H, n, new_half, W: tl.constexpr, PAIRS: tl.constexpr, OBJECTS: tl.constexpr
+):  # fmt: skip
+    base = tl.program_id(0).to(tl.int64)
+    s0, d0, s1, d1, known = _both_ends(new, base, new_half, B, H, n, PAIRS, OBJECTS)
+    forth, back = s0 + d0, s1 - d1
+    t = tl.program_id(1) * OBJECTS + tl.arange(0, OBJECTS)
+    to = base * n + t
+    side = W * B * n
+    first, first_at = tl.max(tl.where(known, forth, -2.0), 0, return_indices=True)
+    second, second_at = tl.max(tl.where(known, back, -2.0), 0, return_indices=True)
+    later = second > first
+    tl.store(reduced + to, tl.where(later, second, first).to(reduced.dtype.element_ty), t < n)
+    tl.store(extreme + to, tl.where(later, second_at + H, first_at).to(tl.int16), t < n)
+    first, first_at = tl.min(tl.where(known, forth, 2.0), 0, return_indices=True)
+    second, second_at = tl.min(tl.where(known, back, 2.0), 0, return_indices=True)
+    later = second < first
+    tl.store(reduced + side + to, tl.where(later, second, first).to(reduced.dtype.element_ty), t < n)
+    tl.store(extreme + side + to, tl.where(later, second_at + H, first_at).to(tl.int16), t < n)
+
+
+@triton.jit
+def _extremes(g_reduced, extreme, base, obj, code, known, side):
+    """Gradient of an object's max and min where they stand at this pair."""
+    at = base + obj
+    high = tl.load(extreme + at, known, -1).to(tl.int32) == code
+    low = tl.load(extreme + side + at, known, -1).to(tl.int32) == code
+    g_high = tl.load(g_reduced + at, known & high, 0.0)
+    g_low = tl.load(g_reduced + side + at, known & low, 0.0)
+    return g_high + g_low
+
+
+@triton.jit
+def _backward(
+    early, weight, near, g_reduced, extreme, out, new, columns, B, H, n,
+    early_half, weight_half, weight_row, weight_column, near_half, out_half, new_half, channels,
+    W: tl.constexpr, HALF: tl.constexpr, CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < columns
+    x = _early_and_near(
+        early, weight, near, column, inside, columns, early_half, weight_half, weight_row, weight_column, near_half,
+        channels, W, HALF, CHANNELS,
+    )  # fmt: skip
+    forth, back = _halves(x, HALF, BLOCK)
+    query, pair = column // (H * n), column % (H * n)
+    i = pair % n
+    k = pair // n
+    j = i + k + 1
+    j = tl.where(j >= n, j - n, j)
+    w = tl.arange(0, HALF)
+    known = (w < W)[:, None] & inside[None]
+    base = ((w * B)[:, None] + query[None]) * n
+    side = W * B * n
+    forth += _extremes(g_reduced, extreme, base, i[None], k[None], known, side)
+    back += _extremes(g_reduced, extreme, base, j[None], (k + H)[None], known, side)
+    at = (w.to(tl.int64) * columns)[:, None] + column[None]
+    s, d = tl.load(out + at, known, 0.0).to(tl.float32), tl.load(out + out_half + at, known, 0.0).to(tl.float32)
+    # Rounding may take s + d and s - d just out of -1..1, and the slope must not turn negative.
+    forth, back = forth * tl.maximum(1 - (s + d) * (s + d), 0.0), back * tl.maximum(1 - (s - d) * (s - d), 0.0)
+    tl.store(new + at, ((forth + back) * 0.5).to(new.dtype.element_ty), known)
+    tl.store(new + new_half + at, ((forth - back) * 0.5).to(new.dtype.element_ty), known)
+
+
+@triton.jit
+def _sum(new, ends, B, H, n, new_half, W: tl.constexpr, PAIRS: tl.constexpr, OBJECTS: tl.constexpr):
+    base = tl.program_id(0).to(tl.int64)
+    s0, d0, s1, d1, _ = _both_ends(new, base, new_half, B, H, n, PAIRS, OBJECTS)
+    t = tl.program_id(1) * OBJECTS + tl.arange(0, OBJECTS)
+    to = ends + base * n + t
+    tl.store(to, tl.sum(s0 + s1, 0).to(ends.dtype.element_ty), t < n)
+    tl.store(to + W * B * n, tl.sum(d0 - d1, 0).to(ends.dtype.element_ty), t < n)
