@@ -52,7 +52,7 @@ class WeightedLoss:
         """
         self._check(logits, solutions, mask, variable_mask)
         if isinstance(self.pair_loss, NegativeLogLikelihood):
-            return self.pair_loss(logits, solutions, variable_mask)
+            return self.pair_loss.without_checks(logits, solutions, variable_mask)
         return call(self.pair_loss, logits, without_padding(solutions, mask), variable_mask)
 
     def draw_noise(self, mask: Tensor, generator: torch.Generator, *, steps: int | None = None) -> Tensor | None:
@@ -83,10 +83,10 @@ class WeightedLoss:
                 check_solution_values(solutions, mask, variable_mask, logits.shape[-1])
 
     def _take(self, values: Tensor, name: str, mask: Tensor) -> Tensor:
-        """Check numbers per step and listed solution, put 0 at padding, and average the steps unless each counts."""
+        """Check numbers per step and listed solution, and average the steps unless each counts."""
         check_mask(mask)
         check_per_solution(values, name, mask)
-        values = values.to(computing_type(values)).masked_fill(~mask, 0.0)
+        values = values.to(computing_type(values))
         return values.mean(0) if values.dim() == 3 and not self.per_step else values
 
     def _noise_for(self, weights_shape: torch.Size, mask: Tensor, generator: object, noise: Tensor | None) -> Tensor:
@@ -157,7 +157,7 @@ class Objective(WeightedLoss, ABC):
         """
         losses = self._take(pair_losses, "pair_losses", mask)
         weights = self._weigh(losses.detach(), mask, generator, noise)
-        return mean_over(self._query_losses(losses, weights, mask), (weights != 0).any(-1))
+        return mean(self._query_losses(losses, weights, mask), (weights != 0).any(-1))
 
     @torch.no_grad()
     def weights(
@@ -193,13 +193,13 @@ class Objective(WeightedLoss, ABC):
 
 
 def weighted_sum(losses: Tensor, weights: Tensor) -> Tensor:
-    """Sum the weighted losses of each query; an impossible solution (loss inf) of weight 0 counts nothing."""
+    """Sum the weighted losses of each query; padding and impossible solutions (loss inf) of weight 0 count nothing."""
     return (weights * losses.masked_fill(weights == 0, 0.0)).sum(-1)
 
 
-def mean_over(query_losses: Tensor, trained: Tensor) -> Tensor:
-    """Average losses `[..,B]` over the queries that are trained on; without any, a zero that back-propagates."""
-    return query_losses.masked_fill(~trained, 0.0).sum() / trained.sum().clamp(min=1)
+def mean(query_losses: Tensor, trained: Tensor) -> Tensor:
+    """Average losses `[..,B]`, which are 0 where a query is not trained on; a zero that back-propagates if none is."""
+    return query_losses.sum() / trained.sum().clamp(min=1)
 
 
 def without_padding(solutions: Tensor, mask: Tensor) -> Tensor:

@@ -33,5 +33,5 @@ class CCLoss(Objective):
         # Without a possible solution there is no slope to follow: the value is inf (0 where nothing is listed) and the
         # gradient that of the weighted sum, instead of NaN.
         hopeless = ~(mask & (losses < torch.inf)).any(-1, keepdim=True)
-        log_probabilities = (-losses).masked_fill(~mask, -torch.inf).masked_fill(hopeless, 0.0)
+        log_probabilities = (-losses).where(mask, -torch.inf).masked_fill(hopeless, 0.0)
         return torch.where(hopeless.squeeze(-1), weighted_sum(losses, weights), -log_probabilities.logsumexp(-1))

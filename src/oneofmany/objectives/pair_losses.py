@@ -52,9 +52,15 @@ class NegativeLogLikelihood:
             `[T,B,K]`, T = 1 without steps; float32, or float64 for float64 logits.
         """
         check_logits(logits, solutions, variable_mask)
+        return self.without_checks(logits, solutions, variable_mask)
+
+    def without_checks(self, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> Tensor:
+        """Return the same, of arguments that were checked before."""
         with_steps = logits if logits.dim() == 4 else logits.unsqueeze(0)
         at_once = self.solutions_at_once or default_solutions_at_once(with_steps)
-        return _PairLosses.apply(with_steps, solutions, variable_mask, self.binary, at_once)
+        # A compiler fuses the formula by itself.
+        losses = _pair_losses if torch.compiler.is_compiling() else _PairLosses.apply
+        return losses(with_steps, solutions, variable_mask, self.binary, at_once)
 
 
 class CategoricalNLL(NegativeLogLikelihood):
@@ -67,20 +73,28 @@ class BinaryNLL(NegativeLogLikelihood):
     binary = True
 
 
-def default_solutions_at_once(logits: Tensor) -> int:
-    """Say how many listed solutions to look up together for logits `[T,B,R,V]`."""
+def default_solutions_at_once(logits: Tensor) -> int | None:
+    """Say how many listed solutions to look up together for logits `[T,B,R,V]`; None is all of them.
+
+    A compiler fuses the look-up with its sum, so it needs no chunks, and without them one graph serves every K.
+    """
+    if torch.compiler.is_compiling():
+        return None
     steps, batch, variables, values = logits.shape
     return max(values, 2**24 // (steps * batch * variables))
 
 
-def chunks(solutions: Tensor, values: int, at_once: int) -> Iterator[tuple[slice, Tensor]]:
+def chunks(solutions: Tensor, values: int, at_once: int | None) -> Iterator[tuple[slice, Tensor]]:
     """Yield the listed solutions `[B,K,R]` in slices of K, as an index `[B,R,k]` that is safe to look up with."""
+    if at_once is None:
+        yield slice(None), solutions.clamp(0, values - 1).transpose(1, 2)
+        return
     for start in range(0, solutions.shape[1], at_once):
         part = slice(start, start + at_once)
         yield part, solutions[:, part].clamp(0, values - 1).transpose(1, 2)
 
 
-def look_up(table: Tensor, solutions: Tensor, at_once: int) -> Tensor:
+def look_up(table: Tensor, solutions: Tensor, at_once: int | None) -> Tensor:
     """Sum the entries of `table` `[T,B,R,V]` that each of the solutions `[B,K,R]` picks; returns `[T,B,K]`."""
     steps, values = table.shape[0], table.shape[-1]
     sums = [
@@ -89,16 +103,23 @@ def look_up(table: Tensor, solutions: Tensor, at_once: int) -> Tensor:
     return sums[0] if len(sums) == 1 else torch.cat(sums, -1)
 
 
-class _PairLosses(torch.autograd.Function):
-    """Pair losses `[T,B,K]` from logits `[T,B,R,V]`, with the gradient written out."""
+def _pair_losses(
+    logits: Tensor, solutions: Tensor, variable_mask: Tensor | None, binary: bool, at_once: int | None
+) -> Tensor:
+    """Pair losses `[T,B,K]` from logits `[T,B,R,V]`: the formula."""
+    numbers = logits.to(computing_type(logits))
+    if variable_mask is not None:
+        numbers = numbers.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
+    table = -_binary_losses(numbers) if binary else _log_softmax(numbers)
+    if variable_mask is not None:
+        table = table.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
+    return -look_up(table, solutions, at_once)
 
-    @staticmethod
-    def forward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None, binary: bool, at_once: int) -> Tensor:
-        numbers = logits.to(computing_type(logits))
-        table = _binary_losses(numbers) if binary else -_log_softmax(numbers)
-        if variable_mask is not None:
-            table = table.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
-        return look_up(table, solutions, at_once)
+
+class _PairLosses(torch.autograd.Function):
+    """The formula with its gradient written out."""
+
+    forward = staticmethod(_pair_losses)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

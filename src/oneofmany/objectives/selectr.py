@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import WeightedLoss, call, mean_over, weighted_sum, without_padding
+from .base import WeightedLoss, call, mean, weighted_sum, without_padding
 from .pair_losses import BinaryNLL, CategoricalNLL, PairLoss, computing_type
 from .rewards import Reward, binary_hamming_reward, hamming_reward
 from .validation import check_fraction, check_per_solution, expect
@@ -91,7 +91,7 @@ class SelectR(WeightedLoss):
         """Return the prediction network's loss from pair losses `[B,K]` or `[T,B,K]` of any making."""
         weights = self.weights(pair_losses, mask, scores, generator=generator, noise=noise)
         losses = self._take(pair_losses, "pair_losses", mask)
-        return mean_over(weighted_sum(losses, weights), (weights != 0).any(-1))
+        return mean(weighted_sum(losses, weights), (weights != 0).any(-1))
 
     @torch.no_grad()
     def weights(
@@ -151,7 +151,7 @@ class SelectR(WeightedLoss):
         noise: Tensor | None = None,
     ) -> Tensor:
         """Return the selector's loss from rewards `[B,K]` or `[T,B,K]` of any making; higher = better."""
-        rewards = self._take(rewards, "rewards", mask).detach()
+        rewards = self._take(rewards, "rewards", mask).detach().where(mask, 0.0)
         log_policy = self._log_policy(scores, mask, rewards.shape)
         policy = log_policy.exp() * mask
         expected = (policy * rewards).sum(-1)
@@ -162,7 +162,8 @@ class SelectR(WeightedLoss):
             expected = reward + (reward - expected.detach()) * (log_drawn - log_drawn.detach())
         if self.entropy_bonus > 0:
             expected = expected - self.entropy_bonus * (policy * log_policy).sum(-1)
-        return mean_over(-expected, (mask.sum(-1) > 1).expand(expected.shape))
+        multiple = (mask.sum(-1) > 1).expand(expected.shape)
+        return mean(-expected.where(multiple, 0.0), multiple)
 
     def _log_policy(self, scores: Tensor, mask: Tensor, shape: torch.Size) -> Tensor:
         """Log-probability of each listed solution, in the shape of the pair losses or rewards; 0 at padding."""

@@ -20,37 +20,45 @@ def expect_tensor(value: object, name: str, *, dtype: torch.dtype | None = None)
         raise ValueError(f"{name}: expected a torch.Tensor, given {type(value).__name__}")
     if dtype is None:
         expect(value.dtype.is_floating_point, name, "a floating-point dtype", value.dtype)
-    else:
-        expect(value.dtype == dtype, name, f"dtype {dtype}", value.dtype)
+    elif value.dtype != dtype:
+        raise ValueError(f"{name}: expected dtype {dtype}, given {value.dtype}")
 
 
 def expect_shape(value: Tensor, name: str, layout: str, shape: Sequence[int]) -> None:
     """Check the whole shape of `value`; `layout` names its axes in the message, as in `[B,K]`."""
-    expect(value.shape == tuple(shape), name, f"shape {layout} = {list(shape)}", f"shape {list(value.shape)}")
+    if value.shape != tuple(shape):
+        raise ValueError(f"{name}: expected shape {layout} = {list(shape)}, given shape {list(value.shape)}")
+
+
+def expect_axes(right: bool, value: Tensor, name: str, expected: str) -> None:
+    """Check something about the shape of `value` that is not its whole."""
+    if not right:
+        raise ValueError(f"{name}: expected {expected}, given shape {list(value.shape)}")
 
 
 def expect_device(value: Tensor, name: str, device: torch.device) -> None:
     """Check that `value` lies where the other tensors lie."""
-    expect(value.device == device, name, f"device {device}", f"device {value.device}")
+    if value.device != device:
+        raise ValueError(f"{name}: expected device {device}, given device {value.device}")
 
 
 def check_mask(mask: Tensor) -> None:
     """Check a mask of listed solutions: bool `[B,K]` with at least one query and one place for a solution."""
     expect_tensor(mask, "mask", dtype=torch.bool)
-    expect(mask.dim() == 2, "mask", "shape [B,K]", f"shape {list(mask.shape)}")
-    expect(mask.shape[0] > 0 and mask.shape[1] > 0, "mask", "B >= 1 and K >= 1", f"shape {list(mask.shape)}")
+    expect_axes(mask.dim() == 2, mask, "mask", "shape [B,K]")
+    expect_axes(min(mask.shape) > 0, mask, "mask", "B >= 1 and K >= 1")
 
 
 def check_logits(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> None:
     """Check logits `[B,R,V]` or `[T,B,R,V]` against solutions `[B,K,R]` and an optional variable mask `[B,R]`."""
     expect_tensor(logits, "logits")
-    expect(logits.dim() in (3, 4), "logits", "shape [B,R,V] or [T,B,R,V]", f"shape {list(logits.shape)}")
-    expect(min(logits.shape) > 0, "logits", "every axis of length 1 or more", f"shape {list(logits.shape)}")
+    expect_axes(logits.dim() in (3, 4), logits, "logits", "shape [B,R,V] or [T,B,R,V]")
+    expect_axes(min(logits.shape) > 0, logits, "logits", "every axis of length 1 or more")
     batch, variables = logits.shape[-3], logits.shape[-2]
     expect_tensor(solutions, "solutions", dtype=torch.int64)
-    expect(solutions.dim() == 3, "solutions", "shape [B,K,R]", f"shape {list(solutions.shape)}")
+    expect_axes(solutions.dim() == 3, solutions, "solutions", "shape [B,K,R]")
     expect_shape(solutions, "solutions", "[B,K,R]", (batch, solutions.shape[1], variables))
-    expect(solutions.shape[1] > 0, "solutions", "K >= 1", f"shape {list(solutions.shape)}")
+    expect_axes(solutions.shape[1] > 0, solutions, "solutions", "K >= 1")
     expect_device(solutions, "solutions", logits.device)
     if variable_mask is not None:
         expect_tensor(variable_mask, "variable_mask", dtype=torch.bool)
@@ -61,11 +69,10 @@ def check_logits(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None
 def check_per_solution(values: Tensor, name: str, mask: Tensor, *, with_steps: bool = True) -> None:
     """Check floats with one number per listed solution: `[B,K]` like the mask, or `[T,B,K]` where steps are allowed."""
     expect_tensor(values, name)
-    layout = "[B,K] or [T,B,K]" if with_steps else "[B,K]"
     right = values.dim() == 2 or (with_steps and values.dim() == 3 and values.shape[0] > 0)
-    right = right and values.shape[-2:] == mask.shape
-    wanted = f"shape {layout} with B, K = {list(mask.shape)}"
-    expect(right, name, wanted, f"shape {list(values.shape)}")
+    if not right or values.shape[-2:] != mask.shape:
+        layout = "[B,K] or [T,B,K]" if with_steps else "[B,K]"
+        expect_axes(False, values, name, f"shape {layout} with B, K = {list(mask.shape)}")
     expect_device(values, name, mask.device)
 
 

@@ -18,34 +18,25 @@ def uniform(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 def one_hot(index: Tensor, like: Tensor) -> Tensor:
     """Give weight 1 to the solution at `index` `[..,B]`, in the shape and type of `like` `[..,B,K]`."""
-    places = torch.arange(like.shape[-1], device=like.device)
-    return (places == index.unsqueeze(-1)).to(like.dtype)
+    return torch.zeros_like(like).scatter_(-1, index.unsqueeze(-1), 1.0)
 
 
 def first_minimum(losses: Tensor, mask: Tensor) -> Tensor:
     """Give weight 1 to the listed solution of least loss; ties take the first (Eq. 4)."""
     # An impossible listed solution (loss inf) must still win against padding when nothing else is listed.
-    candidates = finite(losses).masked_fill(~mask, torch.inf)
-    return one_hot(candidates.argmin(-1), losses) * mask
-
-
-def log_softmax_listed(scores: Tensor, mask: Tensor) -> Tensor:
-    """Log-softmax of scores over the listed solutions; 0 at padding."""
-    scores = scores.masked_fill(~mask, -torch.inf).masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    return scores.log_softmax(-1).masked_fill(~mask, 0.0)
-
-
-def softmax_listed(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax of scores over the listed solutions; 0 at padding."""
-    return log_softmax_listed(scores, mask).exp() * mask
+    return one_hot(finite(losses).where(mask, torch.inf).argmin(-1), losses) * mask
 
 
 def softmin_listed(losses: Tensor, mask: Tensor, temperature: float) -> Tensor:
     """Softmax of minus the losses over a temperature, over the listed solutions (Section 3.4, I-ExplR)."""
-    losses = finite(losses)
-    least = losses.masked_fill(~mask, torch.inf).amin(-1, keepdim=True)
-    # The shift comes before the division: a low temperature must not turn equal large losses into inf - inf.
-    return softmax_listed((least - losses) / temperature, mask)
+    scores = finite(losses, temperature) / -temperature
+    return scores.where(mask, -torch.inf).softmax(-1).where(mask, 0.0)
+
+
+def log_softmax_listed(scores: Tensor, mask: Tensor) -> Tensor:
+    """Log-softmax of scores over the listed solutions; 0 at padding. Scores get their gradient."""
+    nothing_listed = ~mask.any(-1, keepdim=True)
+    return scores.where(mask, -torch.inf).masked_fill(nothing_listed, 0.0).log_softmax(-1).where(mask, 0.0)
 
 
 def mix_with_uniform(weights: Tensor, mask: Tensor, epsilon: float) -> Tensor:
@@ -61,9 +52,9 @@ def draw_one(weights: Tensor, noise: Tensor) -> Tensor:
     """
     race = weights.log() - (-torch.log1p(-noise.to(weights.dtype))).log()
     possible = weights > 0
-    return one_hot(race.masked_fill(~possible, -torch.inf).argmax(-1), weights) * possible
+    return one_hot(race.where(possible, -torch.inf).argmax(-1), weights) * possible
 
 
-def finite(losses: Tensor) -> Tensor:
-    """Replace +inf by the largest number of the type, so that differences of losses are never NaN."""
-    return losses.clamp(max=torch.finfo(losses.dtype).max)
+def finite(losses: Tensor, temperature: float = 1.0) -> Tensor:
+    """Put a number for +inf that is still finite when divided by the temperature: equal losses stay equal weights."""
+    return losses.clamp(max=torch.finfo(losses.dtype).max / 2 * min(1.0, temperature))

@@ -1,0 +1,24 @@
+"""The objectives are for anybody's training loop: they import torch and the standard library, nothing else."""
+
+import ast
+import sys
+from pathlib import Path
+
+import oneofmany.objectives
+
+
+def test_torch_only():
+    folder = Path(oneofmany.objectives.__file__).parent
+    files = list(folder.glob("*.py"))
+    assert files
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level <= 1, f"{file.name} reaches outside its folder"
+                names = [] if node.level else [node.module or ""]
+            else:
+                continue
+            for name in names:
+                assert name.split(".")[0] in {"torch", *sys.stdlib_module_names}, f"{file.name} imports {name}"
