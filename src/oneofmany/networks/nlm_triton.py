@@ -15,9 +15,9 @@ from torch import Tensor
 
 BLOCK = 256
 """Columns (query, pair) that a program handles."""
-OBJECTS = 32
+OBJECTS = 16
 """Objects that a program reduces for."""
-WARPS = 4
+WARPS = 8
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

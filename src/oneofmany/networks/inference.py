@@ -1,0 +1,185 @@
+"""Answers at test time: any number of steps, early stop, and several noisy starts with a choice among them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from oneofmany.networks.protocol import PredictionNetwork
+from oneofmany.problems import Batch
+
+Choice = Literal["residual", "confidence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a network answers to a batch.
+
+    Args:
+        answers: int64 [B, R], values 0..V-1, and -1 where a network's class for "blank" wins (no valid answer).
+        logits: [B, R, V + value_offset] of the last step.
+        confidence: float [B], log-probability of the answer.
+        residual: float [B], how far the belief moved in the last step, the mean over variables of the total variation
+            distance; None where there were no two steps to compare.
+        steps: int64 [B], steps run; 1 for a network without steps.
+        start: int64 [B], which of the starts was chosen. All of the above are that start's.
+        every_start: int64 [S, B, R], the answers of all starts.
+    """
+
+    answers: Tensor
+    logits: Tensor
+    confidence: Tensor
+    residual: Tensor | None
+    steps: Tensor
+    start: Tensor
+    every_start: Tensor
+
+
+def draw_noise(network: PredictionNetwork, batch: Batch, generator: torch.Generator) -> Tensor:
+    """Standard normal noise of the network's ``noise_shape``, on the batch's device; the same seed, the same noise."""
+    shape = network.noise_shape(batch)  # pyright: ignore[reportAttributeAccessIssue]
+    return torch.randn(shape, generator=generator, device=generator.device).to(batch.query.device)
+
+
+def predict(
+    network: PredictionNetwork,
+    batch: Batch,
+    *,
+    steps: int | None = None,
+    starts: int = 1,
+    generator: torch.Generator | None = None,
+    choose: Choice = "residual",
+    patience: int | None = None,
+    compact: bool = True,
+) -> Prediction:
+    """Answer a batch of queries, without gradients and in evaluation mode.
+
+    Args:
+        network: any prediction network; it needs only the arguments that are asked for here.
+        batch: the queries; solutions and mask are not looked at.
+        steps: how many steps to run, also more than in training; the network's own number if None.
+        starts: how many noisy starts to try for every query.
+        generator: where the noise comes from; None runs a single start without noise.
+        choose: which start answers, without any knowledge of the rules: the one whose belief moved least in its last
+            step, or the one that is surest of its answer.
+        patience: stop a query once its answer has not changed for this many steps (looked at every so many steps).
+        compact: take stopped queries out of the batch; False goes on with all of them until the last has stopped,
+            which keeps the shapes that a compiled network was compiled for. The answers are the same.
+    """
+    takes = _arguments(network)
+    noisy, resumable = "noise" in takes, takes.issuperset(("steps", "state", "return_state", "every_step"))
+    if choose not in ("residual", "confidence"):
+        raise ValueError(f"choose: expected 'residual' or 'confidence', got {choose!r}")
+    for name, value in {"steps": steps, "starts": starts, "patience": patience}.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name}: expected at least 1, got {value}")
+    if steps is not None and "steps" not in takes:
+        raise ValueError(f"steps: expected None for a network without steps, got {steps}")
+    if patience is not None and not resumable:
+        raise ValueError(f"patience: expected None for a network that cannot go on from a state, got {patience}")
+    if starts > 1 and not noisy:
+        raise ValueError(f"starts: expected 1 for a network that takes no noise, got {starts}")
+    if starts > 1 and generator is None:
+        raise ValueError(f"generator: expected one to draw the noise of {starts} starts from, got None")
+
+    runs = []
+    with _evaluating(network):
+        for _ in range(starts):
+            noise = draw_noise(network, batch, generator) if noisy and generator is not None else None
+            if resumable:
+                runs.append(_resumed(network, batch, steps, noise, patience, compact))
+            else:
+                runs.append(_at_once(network, batch, {"steps": steps, "noise": noise}))
+    logits, residual, used = ([run[i] for run in runs] for i in range(3))
+    if starts > 1 and choose == "residual" and residual[0] is None:
+        raise ValueError("choose: expected 'confidence' where there are no two steps to compare, got 'residual'")
+
+    logits = torch.stack(logits)
+    answers = logits.argmax(-1)
+    confidence = logits.float().log_softmax(-1).gather(-1, answers[..., None]).sum((-1, -2))
+    residuals = None if residual[0] is None else torch.stack(residual)
+    start = confidence.argmax(0) if choose == "confidence" or residuals is None else residuals.argmin(0)
+    query = torch.arange(len(batch), device=start.device)
+    answers = answers - network.value_offset
+    return Prediction(
+        answers=answers[start, query],
+        logits=logits[start, query],
+        confidence=confidence[start, query],
+        residual=None if residuals is None else residuals[start, query],
+        steps=torch.stack(used)[start, query],
+        start=start,
+        every_start=answers,
+    )
+
+
+Run = tuple[Tensor, Tensor | None, Tensor]
+"""Logits [B, R, classes] of the last step, how far the belief moved in it [B], and the steps run [B]."""
+
+
+def _at_once(network: Any, batch: Batch, arguments: dict[str, Any]) -> Run:
+    logits = network(batch, **{name: value for name, value in arguments.items() if value is not None})
+    stepwise = logits if logits.ndim == 4 else logits[None]
+    used = torch.full((len(batch),), len(stepwise), device=logits.device)
+    return stepwise[-1], _moved(stepwise[-2], stepwise[-1]) if len(stepwise) > 1 else None, used
+
+
+def _resumed(
+    network: Any, batch: Batch, steps: int | None, noise: Tensor | None, patience: int | None, compact: bool
+) -> Run:
+    """The state is carried from call to call, so that memory does not grow with the steps."""
+    steps = int(network.steps) if steps is None else steps
+    # Without patience the last step alone is looked at, beside the one before it.
+    first = 1 if patience is not None else max(steps - 1, 1)
+    last, state = network(batch, steps=first, noise=noise, every_step=False, return_state=True)
+    used = torch.full((len(batch),), first, device=last.device)
+    moved = torch.zeros(len(batch), device=last.device)
+    rows, before, stopped = torch.arange(len(batch), device=last.device), last, used < 0
+    last = last.clone()
+    for done in range(first, steps, patience or 1):
+        count = min(patience or 1, steps - done)
+        logits, state = network(batch, steps=count, noise=noise, state=state, return_state=True)
+        trail = torch.cat([before[None], logits])
+        before, running = trail[-1], ~stopped
+        to = rows[running]
+        last[to], moved[to], used[to] = before[running], _moved(trail[-2], before)[running], done + count
+        if patience is not None and count == patience:
+            answers = trail.argmax(-1)
+            stopped = stopped | (answers == answers[0]).all(-1).all(0)
+            if stopped.all():
+                break
+            if compact and stopped.any():
+                keep = ~stopped
+                batch, rows, stopped, before, state = batch[keep], rows[keep], stopped[keep], before[keep], state[keep]
+                noise = None if noise is None else noise[keep]
+    return last, moved if steps > 1 else None, used
+
+
+def _moved(before: Tensor, after: Tensor) -> Tensor:
+    """Total variation distance between two steps' beliefs, the mean over variables: [B, R, classes] twice -> [B]."""
+    return (after.float().softmax(-1) - before.float().softmax(-1)).abs().sum(-1).mean(-1) / 2
+
+
+def _arguments(network: Any) -> set[str]:
+    """What the network's call takes; a compiled or distributed wrapper hides it, so look inside."""
+    while isinstance(network, nn.Module) and (inner := getattr(network, "_orig_mod", getattr(network, "module", None))):
+        network = inner
+    return set(inspect.signature(network.forward if isinstance(network, nn.Module) else network.__call__).parameters)
+
+
+@contextmanager
+def _evaluating(network: Any) -> Iterator[None]:
+    training = getattr(network, "training", False)
+    if training:
+        network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        if training:
+            network.train()
