@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
+"""What the system says when there is no room, which is nobody's bad input."""
 
 
 class FileError(ValueError):
@@ -23,12 +27,19 @@ def check_writable(path: str | Path, force: bool = False) -> Path:
     parent = path.parent
     if not parent.is_dir():
         raise FileError(f"{parent} is not a directory: make it first, or choose another place for {path.name}")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise FileError(f"{parent} cannot be written: choose another place for {path.name}")
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise
+        raise FileError(
+            f"{parent} cannot be written ({error.strerror}): choose another place for {path.name}"
+        ) from None
     return path
 
 
-def write_whole(path: str | Path, write: Callable[[Path], None], force: bool = False) -> None:
+def write_whole(path: str | Path, write: Callable[[Path], object], force: bool = False) -> None:
     """Let ``write`` fill a new file beside ``path``, then put it in place in one step; on any error nothing changes."""
     path = check_writable(path, force)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)

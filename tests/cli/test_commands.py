@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -231,14 +232,39 @@ def test_out_that_exists_is_refused_before_any_work(call, tmp_path, monkeypatch)
 
 
 def test_a_full_disk_is_exit_code_1(call, tmp_path, monkeypatch):
-    def full(*arguments, **options):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(path, content):
+        with path.open("wb") as file:
+            file.write(content[:100])
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("oneofmany.data.dataset.save_file", full)
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
     code, out, err = call("data", "nqueens", "--size", 6, "--blanks", 3, "--out", tmp_path / "x")
     assert (code, out) == (1, "")
-    assert err == "oneofmany: No space left on device\n"
+    assert err.endswith("No space left on device\n")
+    assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system to fill")
+def test_a_file_system_that_is_really_full(call, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        code, out, err = call("data", "nqueens", "--size", 8, "--blanks", 4, "--out", small / "x")
+        assert (code, out) == (1, "")
+        assert "No space left on device" in err
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_folder_that_cannot_be_written(call):
+    code, out, err = call("data", "nqueens", "--size", 6, "--blanks", 3, "--out", "/proc/x.safetensors")
+    assert (code, out) == (2, "")
+    assert "/proc cannot be written" in err
 
 
 def test_a_reader_that_goes_away():

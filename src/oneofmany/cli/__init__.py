@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
+
+from oneofmany.files import FULL_DISK
 
 COMMANDS: dict[str, str | dict[str, str]] = {
     "data": {
@@ -24,8 +25,6 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "demo": "oneofmany.cli.demo:demo",
 }
 """Where every command lives; only the one that is called is imported."""
-
-FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -31,17 +31,16 @@ def demo(out: Path = Path("demo")) -> None:
         tell("data sets", 1, 3)
         sets["futoshiki"] = build_futoshiki(5, 14, 5, 1000, seed=1)
         tell("data sets", 2, 3)
-        sets["sudoku"] = build_sudoku(200, "train", seed=1, size=6)
+        sets["sudoku"] = build_sudoku(200, "train", seed=1, size=6, listed=50)
         tell("data sets", 3, 3)
-    table = Table(title="Every query below has any number of correct answers", title_justify="left")
-    for column in ("file", "task", "queries", "with several solutions", "solutions each", "furthest apart"):
-        table.add_column(column, justify="left" if column in ("file", "task") else "right")
+    table = Table(title=f"Data sets in {out}, with all solutions of every query", title_justify="left")
+    for column in ("task", "queries", "with several solutions", "solutions each", "furthest apart"):
+        table.add_column(column, justify="left" if column == "task" else "right")
     for name, dataset in sets.items():
         path = out / f"{name}.safetensors"
         dataset.save(path, force=True)
         about = statistics(dataset)
         table.add_row(
-            str(path),
             f"{name} {about['size']}",
             f"{about['queries']:,}",
             f"{about['ms_queries']:,} ({about['ms_percent']:.1f} %)",

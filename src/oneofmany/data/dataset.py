@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 import oneofmany
 from oneofmany.files import FileError, write_whole
@@ -112,7 +112,8 @@ class Dataset:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the file in one step; an existing one only with ``force``."""
         metadata = {HEADER: _canonical_json(self.header())}
-        write_whole(path, lambda beside: save_file(self._tensors(), beside, metadata), force)
+        # Written by Python, not by the library, whose errors do not tell a full disk from anything else.
+        write_whole(path, lambda beside: beside.write_bytes(save(self._tensors(), metadata)), force)
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem | None = None) -> Dataset:
