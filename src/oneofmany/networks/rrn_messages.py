@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-EDGES_AT_A_TIME = 8192  # their activations (96 channels of float32) stay in a CPU's cache
+EDGES_AT_A_TIME = 4860  # their activations (96 channels of float32) stay in a CPU's cache
 
 
 class Layer(NamedTuple):
@@ -85,37 +85,55 @@ def _messages(
     returning: Tensor,
     doubles: int,
     counts: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """What arrives, and the activations [3, B, R * D, H] that the backward needs."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What arrives, and what the backward needs of the second and the third layer's activations, [B, R * D, H].
+
+    Without dropout it needs of the third layer only where it is above 0. Fresh memory for every step costs as much time
+    as the arithmetic on it, so what can be had again cheaply is not kept.
+    """
     (R, D), (B, _, H) = neighbours.shape, p.shape
-    out = p.new_empty(p.shape)
-    activations = p.new_empty(3, B, R * D, H)
+    out, second = p.new_empty(p.shape), p.new_empty(B, R * D, H)
+    third = torch.empty_like(second, dtype=torch.bool if counts is None else p.dtype)
     for some in _boards(B, R * D):
-        z1, z2, z3 = activations[:, some].flatten(1, 2)
-        torch.index_select(p[some], 1, neighbours.flatten(), out=activations[0, some])
-        z1.view(-1, R, D, H).add_(q[some, :, None]).relu_()
-        torch.addmm(b2, z1, w2.t(), out=z2).relu_()
-        torch.addmm(b3, z2, w3.t(), out=z3).relu_()
+        z1 = _first_layer(p[some], q[some], neighbours)
+        z2 = torch.addmm(b2, z1, w2.t(), out=second[some].flatten(0, 1)).relu_()
         if counts is None:
+            z3 = torch.addmm(b3, z2, w3.t(), out=z1).relu_()
+            torch.gt(z3, 0, out=third[some].flatten(0, 1))
             arriving = z3.view(-1, R, D, H)
             out[some] = arriving.sum(2) + arriving[:, :, :doubles].sum(2)
         else:
-            out[some] = torch.addmm(b4, z3, w4.t()).view(-1, R, D, H).mul_(counts[some]).sum(2)
-    return out, activations
+            z3 = torch.addmm(b3, z2, w3.t(), out=third[some].flatten(0, 1)).relu_()
+            out[some] = torch.addmm(b4, z3, w4.t(), out=z1).view(-1, R, D, H).mul_(counts[some]).sum(2)
+    return out, second, third
+
+
+def _first_layer(p: Tensor, q: Tensor, neighbours: Tensor) -> Tensor:
+    """Activations [B * R * D, H] of the first layer: relu(p of the sender + q of the receiver)."""
+    R, D = neighbours.shape
+    z = p.index_select(1, neighbours.flatten())
+    z.view(-1, R, D, p.shape[2]).add_(q[:, :, None])
+    return z.relu_().flatten(0, 1)
 
 
 @_messages.register_fake
 def _(p: Tensor, q: Tensor, w2: Tensor, b2, w3, b3, w4, b4, neighbours: Tensor, returning, doubles, counts):
-    return p.new_empty(p.shape), p.new_empty(3, len(p), neighbours.numel(), p.shape[2])
+    second = p.new_empty(len(p), neighbours.numel(), p.shape[2])
+    third = torch.empty_like(second, dtype=torch.bool if counts is None else p.dtype)
+    return p.new_empty(p.shape), second, third
 
 
 @torch.library.custom_op("oneofmany::rrn_messages_backward", mutates_args=())
 def _messages_backward(
     grad: Tensor,
-    activations: Tensor,
+    p: Tensor,
+    q: Tensor,
+    second: Tensor,
+    third: Tensor,
     w2: Tensor,
     w3: Tensor,
     w4: Tensor,
+    neighbours: Tensor,
     returning: Tensor,
     doubles: int,
     counts: Tensor | None,
@@ -125,49 +143,51 @@ def _messages_backward(
     of_p, of_q = torch.empty_like(grad), torch.empty_like(grad)
     of_weights, of_biases = grad.new_zeros(3, H, H), grad.new_zeros(3, H)
     relu_backward = torch.ops.aten.threshold_backward.grad_input
+
+    def to_weights(layer: int, g: Tensor, z: Tensor) -> None:
+        of_weights[layer].addmm_(g.t(), z)
+        of_biases[layer] += g.sum(0)
+
     for some in _boards(B, R * D):
-        z = activations[:, some].flatten(1, 2)
+        z1, z2, z3 = _first_layer(p[some], q[some], neighbours), second[some].flatten(0, 1), third[some]
         if counts is None:
-            g = grad[some, :, None].repeat(1, 1, D, 1)
+            g = z3.view(-1, R, D, H) * grad[some, :, None]
             g[:, :, :doubles] *= 2
             g = g.flatten(0, 2)
         else:
             g = (grad[some, :, None] * counts[some]).flatten(0, 2)
-            of_weights[2].addmm_(g.t(), z[2])
-            of_biases[2] += g.sum(0)
+            to_weights(2, g, z3.flatten(0, 1))
             g = g @ w4
-        for layer, weight in ((2, w3), (1, w2)):
-            relu_backward(g, z[layer], 0, grad_input=g)
-            of_weights[layer - 1].addmm_(g.t(), z[layer - 1])
-            of_biases[layer - 1] += g.sum(0)
-            g = g @ weight
-        g = relu_backward(g, z[0], 0, grad_input=g).view(-1, R * D, H)
+            relu_backward(g, z3.flatten(0, 1), 0, grad_input=g)
+        to_weights(1, g, z2)
+        g = g @ w3
+        relu_backward(g, z2, 0, grad_input=g)
+        to_weights(0, g, z1)
+        g = g @ w2
+        g = relu_backward(g, z1, 0, grad_input=g).view(-1, R * D, H)
         of_q[some] = g.view(-1, R, D, H).sum(2)
         of_p[some] = g.index_select(1, returning.flatten()).view(-1, R, D, H).sum(2)
     return of_p, of_q, of_weights, of_biases
 
 
 @_messages_backward.register_fake
-def _(grad: Tensor, activations, w2, w3, w4, returning, doubles, counts):
+def _(grad: Tensor, p, q, second, third, w2, w3, w4, neighbours, returning, doubles, counts):
     H = grad.shape[2]
     return torch.empty_like(grad), torch.empty_like(grad), grad.new_empty(3, H, H), grad.new_empty(3, H)
 
 
 def _setup(ctx, inputs, output) -> None:
-    _, _, w2, _, w3, _, w4, _, _, returning, doubles, counts = inputs
+    p, q, w2, _, w3, _, w4, _, neighbours, returning, doubles, counts = inputs
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(output[1], w2, w3, w4, returning, counts)
+    ctx.save_for_backward(p, q, *output[1:], w2, w3, w4, neighbours, returning, counts)
     ctx.doubles = doubles
 
 
-def _backward(ctx, grad: Tensor | None, _: Tensor | None):
+def _backward(ctx, grad: Tensor | None, *_: Tensor | None):
     if grad is None:
         return (None,) * 12
-    activations, w2, w3, w4, returning, counts = ctx.saved_tensors
-    of_p, of_q, of_weights, of_biases = torch.ops.oneofmany.rrn_messages_backward(
-        grad.contiguous(), activations, w2, w3, w4, returning, ctx.doubles, counts
-    )
-    w, b = of_weights, of_biases
+    *kept, counts = ctx.saved_tensors
+    of_p, of_q, w, b = torch.ops.oneofmany.rrn_messages_backward(grad.contiguous(), *kept, ctx.doubles, counts)
     last = (None, None) if counts is None else (w[2], b[2])
     return of_p, of_q, w[0], b[0], w[1], b[1], *last, None, None, None, None
 
