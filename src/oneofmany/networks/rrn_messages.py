@@ -86,24 +86,20 @@ def _messages(
     doubles: int,
     counts: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What arrives, and what the backward needs of the second and the third layer's activations, [B, R * D, H].
+    """What arrives, and the second and the third layer's activations [B, R * D, H], which the backward needs.
 
-    Without dropout it needs of the third layer only where it is above 0. Fresh memory for every step costs as much time
-    as the arithmetic on it, so what can be had again cheaply is not kept.
+    Those of the first layer are cheap to have again, and fresh memory for every step is not.
     """
     (R, D), (B, _, H) = neighbours.shape, p.shape
-    out, second = p.new_empty(p.shape), p.new_empty(B, R * D, H)
-    third = torch.empty_like(second, dtype=torch.bool if counts is None else p.dtype)
+    out, second, third = p.new_empty(p.shape), p.new_empty(B, R * D, H), p.new_empty(B, R * D, H)
     for some in _boards(B, R * D):
         z1 = _first_layer(p[some], q[some], neighbours)
         z2 = torch.addmm(b2, z1, w2.t(), out=second[some].flatten(0, 1)).relu_()
+        z3 = torch.addmm(b3, z2, w3.t(), out=third[some].flatten(0, 1)).relu_()
         if counts is None:
-            z3 = torch.addmm(b3, z2, w3.t(), out=z1).relu_()
-            torch.gt(z3, 0, out=third[some].flatten(0, 1))
             arriving = z3.view(-1, R, D, H)
             out[some] = arriving.sum(2) + arriving[:, :, :doubles].sum(2)
         else:
-            z3 = torch.addmm(b3, z2, w3.t(), out=third[some].flatten(0, 1)).relu_()
             out[some] = torch.addmm(b4, z3, w4.t(), out=z1).view(-1, R, D, H).mul_(counts[some]).sum(2)
     return out, second, third
 
@@ -119,8 +115,7 @@ def _first_layer(p: Tensor, q: Tensor, neighbours: Tensor) -> Tensor:
 @_messages.register_fake
 def _(p: Tensor, q: Tensor, w2: Tensor, b2, w3, b3, w4, b4, neighbours: Tensor, returning, doubles, counts):
     second = p.new_empty(len(p), neighbours.numel(), p.shape[2])
-    third = torch.empty_like(second, dtype=torch.bool if counts is None else p.dtype)
-    return p.new_empty(p.shape), second, third
+    return p.new_empty(p.shape), second, torch.empty_like(second)
 
 
 @torch.library.custom_op("oneofmany::rrn_messages_backward", mutates_args=())
@@ -151,7 +146,8 @@ def _messages_backward(
     for some in _boards(B, R * D):
         z1, z2, z3 = _first_layer(p[some], q[some], neighbours), second[some].flatten(0, 1), third[some]
         if counts is None:
-            g = z3.view(-1, R, D, H) * grad[some, :, None]
+            above = z3.view(-1, R, D, H)
+            g = torch.ops.aten.threshold_backward(grad[some, :, None].expand_as(above), above, 0)
             g[:, :, :doubles] *= 2
             g = g.flatten(0, 2)
         else:
@@ -166,7 +162,9 @@ def _messages_backward(
         g = g @ w2
         g = relu_backward(g, z1, 0, grad_input=g).view(-1, R * D, H)
         of_q[some] = g.view(-1, R, D, H).sum(2)
-        of_p[some] = g.index_select(1, returning.flatten()).view(-1, R, D, H).sum(2)
+        boards = torch.arange(len(g))[:, None, None] * (R * D)
+        bags = (boards + returning).view(-1, D)
+        of_p[some] = F.embedding_bag(bags, g.flatten(0, 1), mode="sum").view(-1, R, H)
     return of_p, of_q, of_weights, of_biases
 
 
