@@ -10,8 +10,6 @@ import argparse
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -21,12 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "networks"))
 
 from literal_nlm import LiteralNLM  # pyright: ignore[reportMissingImports]
 
+from measuring import Step, captured, peak_now, seconds
 from oneofmany.networks import nlm_layers
 from oneofmany.networks.nlm import nlm_for
 from oneofmany.networks.nlm_packing import Spec
 from oneofmany.problems import Batch, futoshiki, nqueens
-
-Step = Callable[[], object]
 
 
 def queries(task: str, size: int, batch: int, device: str) -> tuple[Batch, Tensor]:
@@ -74,33 +71,6 @@ def our_step(task: str, size: int, depth: int, batch: int, device: str, precisio
         optimizer.step()
 
     return captured(step) if cuda else step
-
-
-def captured(step: Step) -> Step:
-    """The step as a CUDA graph."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
-def seconds(step: Step, device: str) -> float:
-    if device == "cpu":
-        start = time.perf_counter()
-        step()
-        return time.perf_counter() - start
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    step()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / 1000
 
 
 def traffic(spec: Spec, objects: int, itemsize: int) -> int:
@@ -159,12 +129,6 @@ def print_peak(args: argparse.Namespace) -> None:
     before = peak_now()
     step()
     print(peak_now() - before)
-
-
-def peak_now() -> int:
-    """Peak resident bytes so far, from /proc: the counter of getrusage is inherited from the parent process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
 def on_cuda(args: argparse.Namespace) -> None:

@@ -10,7 +10,6 @@ import argparse
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,10 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "networks"))
 
 from literal_rrn import LiteralRRN  # pyright: ignore[reportMissingImports]
 
+from measuring import Step, captured, peak_now, seconds
 from oneofmany.networks.rrn import RRN
 from oneofmany.problems import Batch, sudoku
-
-Step = Callable[[], object]
 
 
 def puzzles(batch: int, device: str) -> tuple[Batch, Tensor]:
@@ -69,33 +67,6 @@ def our_step(args: argparse.Namespace, batch: int, dropout: float) -> Step:
 SIDES: dict[str, Callable[[argparse.Namespace, int, float], Step]] = {"literal": literal_step, "ours": our_step}
 
 
-def captured(step: Step) -> Step:
-    """The step as a CUDA graph."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
-def seconds(step: Step, device: str) -> float:
-    if device == "cpu":
-        start = time.perf_counter()
-        step()
-        return time.perf_counter() - start
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    step()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / 1000
-
-
 def on_cpu(args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     for dropout in (0.1, 0.0):
@@ -125,12 +96,6 @@ def print_peak(args: argparse.Namespace) -> None:
     before = peak_now()
     step()
     print(peak_now() - before)
-
-
-def peak_now() -> int:
-    """Peak resident bytes so far, from /proc: the counter of getrusage is inherited from the parent process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
 def on_cuda(args: argparse.Namespace) -> None:

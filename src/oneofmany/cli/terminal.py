@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from oneofmany.problems import Problem, Task
-from oneofmany.problems.tasks.task import plain
 
 Tell = Callable[[str, int, int], None]
 
@@ -86,7 +85,7 @@ def draw_boards(
 
 
 def _mark(cell: str, given: bool) -> str:
-    return plain(cell, given) if given else f"\x01{cell}\x02"
+    return cell if given else f"\x01{cell}\x02"
 
 
 def _append(text: Text, line: str) -> None:

@@ -89,9 +89,3 @@ def parse_cells(text: str, size: int) -> np.ndarray:
         f"character {c!r} is not a value of size {size}: expected . or 0 for blank, "
         f"or {SYMBOLS[0]} to {SYMBOLS[size - 1]}"
     )
-
-
-def side_by_side(boards: list[str], gap: str = "   ") -> str:
-    """Put drawn boards next to each other; all must be equally wide on screen per line."""
-    rows = [board.split("\n") for board in boards]
-    return "\n".join(gap.join(parts) for parts in zip(*rows, strict=True))

@@ -1,0 +1,42 @@
+"""What the network benchmarks measure with: time, peak memory, a step as a CUDA graph."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+Step = Callable[[], object]
+
+
+def captured(step: Step) -> Step:
+    """The step as a CUDA graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def seconds(step: Step, device: str) -> float:
+    if device == "cpu":
+        start = time.perf_counter()
+        step()
+        return time.perf_counter() - start
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    step()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1000
+
+
+def peak_now() -> int:
+    """Peak resident bytes so far, from /proc: the counter of getrusage is inherited from the parent process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
