@@ -1,3 +1,31 @@
 """One-of-many learning: train a network to give any one of the many correct answers to an input."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+    from oneofmany.networks.saved import SavedNetwork
+
 __version__ = "0.1.0.dev0"
+
+
+def load(name: str | Path, *, device: torch.device | str = "cpu") -> SavedNetwork:
+    """Load a trained network: a bundled one by the name of its task, a weights file, or a run folder's best weights."""
+    from pathlib import Path
+
+    from oneofmany.files import FileError
+    from oneofmany.networks.saved import load_network
+
+    bundled = Path(__file__).parent / "weights"
+    path = Path(name)
+    if not path.exists() and path.name == str(name):
+        path = bundled / f"{name}.safetensors"
+        if not path.is_file():
+            names = ", ".join(sorted(file.stem for file in bundled.glob("*.safetensors"))) or "none yet"
+            raise FileError(f"{name} is neither a file, a run folder nor a bundled network (bundled: {names})")
+    return load_network(path / "weights.safetensors" if path.is_dir() else path, device=device)

@@ -22,6 +22,8 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     },
     "count": "oneofmany.cli.count:count",
     "show": "oneofmany.cli.show:show",
+    "solve": "oneofmany.cli.solve:solve",
+    "doctor": "oneofmany.cli.doctor:doctor",
     "demo": "oneofmany.cli.demo:demo",
 }
 """Where every command lives; only the one that is called is imported."""

@@ -11,9 +11,12 @@ from torch import Tensor
 from oneofmany.data.dataset import Dataset
 from oneofmany.problems import Batch
 
-Sampling = Literal["uniform", "pairs", "os", "ms"] | float
+Sampling = Literal["uniform", "pairs", "pairs-padded", "os", "ms"] | float
 """How queries are drawn, always with replacement: uniformly over queries; over (query, solution) pairs, with that one
-solution listed; only OS or only MS queries; or MS with this probability, and uniformly within OS and MS."""
+solution listed; only OS or only MS queries; or MS with this probability, and uniformly within OS and MS.
+
+``pairs-padded`` repeats a mistake of the authors' N-Queens code: queries come as with ``pairs``, but the solution is
+drawn from a list that was padded by repeating its last one, which then dominates."""
 
 
 class DeviceData:
@@ -46,9 +49,9 @@ class DeviceData:
         self.rows = {"os": torch.nonzero(~multiple)[:, 0], "ms": torch.nonzero(multiple)[:, 0]}
         # The query of every (query, solution) pair, and the pair's row in ``solutions``.
         self.pair_query = torch.repeat_interleave(torch.arange(len(self.query), device=self.device), self.listed)
-        before = torch.cumsum(self.listed, 0) - self.listed
+        self.first_pair = torch.cumsum(self.listed, 0) - self.listed
         self.pair_solution = (
-            torch.arange(len(self.pair_query), device=self.device) + (self.first - before)[self.pair_query]
+            torch.arange(len(self.pair_query), device=self.device) + (self.first - self.first_pair)[self.pair_query]
         )
         self.most_listed = int(self.listed.max())
 
@@ -56,19 +59,24 @@ class DeviceData:
         return len(self.query)
 
     def draw_rows(self, size: int, generator: torch.Generator, sampling: Sampling = "uniform") -> Tensor:
-        """Draw int64 [size]: rows of queries, or of pairs with ``pairs``; the generator lives on the same device."""
+        """Draw int64 [size]: rows of queries, or of pairs with ``pairs...``; the generator lives on the same device."""
         if size < 1:
             raise ValueError(f"size: expected at least 1 query, got {size}")
         if sampling == "uniform":
             return self._draw(len(self.query), size, generator)
         if sampling == "pairs":
             return self._draw(self._available("pairs", len(self.pair_query)), size, generator)
+        if sampling == "pairs-padded":
+            query = self.pair_query[self.draw_rows(size, generator, "pairs")]
+            place = torch.minimum(self._draw(self.most_listed, size, generator), self.listed[query] - 1)
+            return self.first_pair[query] + place
         if isinstance(sampling, str) and sampling in self.rows:
             rows = self.rows[sampling]
             return rows[self._draw(self._available(sampling, len(rows)), size, generator)]
         if isinstance(sampling, str) or not 0 <= sampling <= 1:
             raise ValueError(
-                f"sampling: expected uniform, pairs, os, ms or a share of MS from 0 to 1, got {sampling!r}"
+                f"sampling: expected uniform, pairs, pairs-padded, os, ms or a share of MS from 0 to 1, "
+                f"got {sampling!r}"
             )
         if sampling in (0, 1):
             return self.draw_rows(size, generator, "ms" if sampling else "os")
@@ -78,7 +86,7 @@ class DeviceData:
 
     def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> Batch:
         """The batch of drawn rows int64 [B]: indexing alone, no draw and no host synchronisation."""
-        if sampling == "pairs":
+        if sampling in ("pairs", "pairs-padded"):
             query = self.pair_query[rows]
             picked = self.pair_solution[rows][:, None]
             mask = torch.ones_like(picked, dtype=torch.bool)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from oneofmany.networks.protocol import PredictionNetwork
+from oneofmany.networks.protocol import PredictionNetwork, arguments_of
 from oneofmany.problems import Batch
 
 Choice = Literal["residual", "confidence"]
@@ -72,7 +71,7 @@ def predict(
         compact: take stopped queries out of the batch; False goes on with all of them until the last has stopped,
             which keeps the shapes that a compiled network was compiled for. The answers are the same.
     """
-    takes = _arguments(network)
+    takes = arguments_of(network)
     noisy, resumable = "noise" in takes, takes.issuperset(("steps", "state", "return_state", "every_step"))
     if choose not in ("residual", "confidence"):
         raise ValueError(f"choose: expected 'residual' or 'confidence', got {choose!r}")
@@ -163,13 +162,6 @@ def _resumed(
 def _moved(before: Tensor, after: Tensor) -> Tensor:
     """Total variation distance between two steps' beliefs, the mean over variables: [B, R, classes] twice -> [B]."""
     return (after.float().softmax(-1) - before.float().softmax(-1)).abs().sum(-1).mean(-1) / 2
-
-
-def _arguments(network: Any) -> set[str]:
-    """What the network's call takes; a compiled or distributed wrapper hides it, so look inside."""
-    while isinstance(network, nn.Module) and (inner := getattr(network, "_orig_mod", getattr(network, "module", None))):
-        network = inner
-    return set(inspect.signature(network.forward if isinstance(network, nn.Module) else network.__call__).parameters)
 
 
 @contextmanager

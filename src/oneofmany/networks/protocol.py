@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import inspect
+from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from oneofmany.problems import Batch
 
@@ -35,3 +36,12 @@ class SelectorNetwork(Protocol):
     def __call__(self, logits: Tensor, batch: Batch) -> Tensor:
         """Scores [B, K] of ``batch.solutions`` from the lagged copy's logits [B, R, V] or [T, B, R, V]."""
         ...
+
+
+def arguments_of(network: Any) -> frozenset[str]:
+    """The names of what a network's call takes; a compiled or distributed wrapper hides it, so look inside."""
+    while isinstance(network, nn.Module) and (inner := getattr(network, "_orig_mod", getattr(network, "module", None))):
+        network = inner
+    return frozenset(
+        inspect.signature(network.forward if isinstance(network, nn.Module) else network.__call__).parameters
+    )

@@ -1,0 +1,275 @@
+"""``oneofmany solve``: answers to queries from a network, from the enumerator, or from both."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+import tyro
+
+import oneofmany
+from oneofmany.cli.reading import Read, find_task, read_queries
+from oneofmany.cli.terminal import draw_boards, progress, results, say
+from oneofmany.networks.inference import Choice
+from oneofmany.problems import Query, Task
+from oneofmany.solving import Answer, Solver, fall_back, prepare, solve_exactly
+
+FEW = 20
+"""So many queries of a file are drawn as boards on a terminal."""
+WEIGHING = 16
+"""Noisy starts over which the probability of a solution is averaged."""
+
+
+def solve(
+    task: tyro.conf.Positional[str],
+    query: tyro.conf.Positional[str | None] = None,
+    *,
+    weights: str | None = None,
+    exact: bool = False,
+    fallback: Literal["exact"] | None = None,
+    distinct: int | None = None,
+    list_all: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    limit: int = 1000,
+    steps: int | None = None,
+    starts: int | None = None,
+    choose: Choice = "residual",
+    seed: int = 0,
+    batch: int = 256,
+    device: str = "cpu",
+    boards: bool = False,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> int:
+    """Answer queries with a trained network, with the exact enumerator, or with both.
+
+    Example: oneofmany solve nqueens "3 . 5 . . . 2 ."
+    Example: oneofmany solve sudoku puzzles.txt --weights runs/mine --fallback exact > answers.txt
+    Example: oneofmany solve sudoku puzzles.txt --exact --json
+
+    A query on the command line is drawn as a board, and so are the queries of a file on a terminal, up to 20. Else an
+    answer is a line of fields separated by tabs: the solution, valid or invalid or no solution, the network's
+    probability of it, who answered, and the query's line.
+
+    Args:
+        task: nqueens, futoshiki or sudoku.
+        query: a query in the task's text form, a file with one query a line, or - for standard input.
+        weights: a bundled network's name, a weights file or a run folder; the bundled network of the task by default.
+        exact: use the enumerator alone.
+        fallback: exact: answer from the enumerator where the network's answer is not valid.
+        distinct: so many different answers to every query, from noisy starts; valid ones come first.
+        list_all: list all solutions, the network's likeliest first. The probability of a solution is the product over
+            the variables, averaged over noisy starts; a share is that over the sum of all listed solutions.
+        limit: with --all: list at most so many solutions of a query.
+        steps: how many steps the network runs; its own number by default.
+        starts: how many noisy starts are tried: 1 by default, and one of them answers, chosen without the rules. With
+            --distinct at most 8 for each answer, with --all 16 by default.
+        choose: which start answers: whose belief moved least in the last step, or the surest.
+        seed: of the noise; the same seed gives the same answers.
+        batch: how many queries are answered at once.
+        device: where the network runs: cpu, cuda, cuda:1, ...
+        boards: draw boards.
+        as_json: print one JSON object for every answer, one a line.
+    """
+    _check_options(weights, exact, fallback, distinct, list_all, limit, steps, starts, boards, as_json)
+    kind = find_task(task)
+    read = _read(kind, query)
+    solver = None
+    if not exact and read.queries:
+        saved = oneofmany.load(weights or _bundled(task), device=_device(device))
+        tried = 1 if distinct else starts or (WEIGHING if list_all and saved.settings.kind == "equivariant" else 1)
+        solver = Solver(saved, steps=steps, starts=tried, choose=choose, seed=seed, batch_size=batch)
+        read = _accepted(solver, read)
+    queries = [one for _, one in read.queries]
+    if exact or fallback or list_all:
+        _prepare_enumerator()
+    began = time.perf_counter()
+    with progress() as bar:
+
+        def tell(done: int, of: int) -> None:
+            if of > batch:
+                bar("queries answered", done, of)
+
+        if list_all:
+            found = solve_exactly(queries, limit)
+            found = solver.weigh(queries, found, tell) if solver else found
+        elif solver is None:
+            found = solve_exactly(queries, distinct or 1, seed=seed if distinct else None, tell=tell)
+        elif distinct:
+            found = solver.distinct(queries, distinct, tries=starts, tell=tell)
+        else:
+            found = [[answer] for answer in solver.answer(queries, tell)]
+        if fallback:
+            found = fall_back(queries, found, distinct or 1)
+    seconds = time.perf_counter() - began
+
+    on_command_line = query is not None and not _is_source(query)
+    if not as_json and (boards or on_command_line or (sys.stdout.isatty() and len(queries) <= FEW)):
+        _print_boards(kind, read.queries, found)
+    else:
+        _print_lines(kind, read.queries, found, as_json)
+    if queries:
+        say(_summary(found, seconds))
+    for (number, _), answers in zip(read.queries, found, strict=True):
+        if list_all and len(answers) >= limit:
+            say(f"oneofmany: line {number} has {limit} solutions or more: listing stopped at the limit")
+    for complaint in read.complaints:
+        say(f"oneofmany: {complaint}")
+    return 2 if read.complaints else 0
+
+
+def _check_options(
+    weights: str | None,
+    exact: bool,
+    fallback: str | None,
+    distinct: int | None,
+    list_all: bool,
+    limit: int,
+    steps: int | None,
+    starts: int | None,
+    boards: bool,
+    as_json: bool,
+) -> None:
+    of_network = {"--weights": weights, "--fallback": fallback, "--steps": steps, "--starts": starts}
+    if exact and (given := [name for name, value in of_network.items() if value is not None]):
+        raise ValueError(f"--exact uses the enumerator alone: leave out {' and '.join(given)}")
+    if list_all and (distinct or fallback):
+        raise ValueError("--all lists every solution: leave out --distinct and --fallback")
+    if boards and as_json:
+        raise ValueError("--boards and --json: choose one of them")
+    for name, value in {"--distinct": distinct, "--limit": limit, "--starts": starts}.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name}: expected at least 1, got {value}")
+
+
+def _is_source(query: str) -> bool:
+    """Whether the text names a file or a stream of queries, and is not a query itself."""
+    try:
+        return query == "-" or (Path(query).exists() and not Path(query).is_dir())
+    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+        return False
+
+
+def _read(task: Task, query: str | None) -> Read:
+    if query is None and sys.stdin.isatty():
+        raise ValueError(f"say which query of {task.name} to solve: as text, as a file, or - for standard input")
+    if query is None or _is_source(query):
+        return read_queries(task, Path(query or "-"))
+    try:
+        return Read([(1, task.parse(query))], [])
+    except ValueError as error:
+        raise ValueError(f"{query!r} is not a file, and as a query it is not right: {error}") from None
+
+
+def _bundled(task: str) -> Path:
+    path = Path(oneofmany.__file__).parent / "weights" / f"{task}.safetensors"
+    if not path.is_file():
+        raise ValueError(
+            f"there is no bundled network of {task} here: name a weights file or a run with --weights, or use the "
+            "enumerator with --exact"
+        )
+    return path
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"--device: {name} cannot be used here ({str(error).splitlines()[0]})") from None
+    return device
+
+
+def _accepted(solver: Solver, read: Read) -> Read:
+    """The queries that the network can answer; the others become complaints."""
+    refused = [(number, why) for number, query in read.queries if (why := solver.refusal(query))]
+    if len(refused) == len(read.queries) and not read.complaints and len({why for _, why in refused}) == 1:
+        raise ValueError(refused[0][1])
+    numbers = {number for number, _ in refused}
+    return Read(
+        [(number, query) for number, query in read.queries if number not in numbers],
+        [*read.complaints, *(f"line {number}: {why}" for number, why in refused)],
+    )
+
+
+def _prepare_enumerator() -> None:
+    waiting = threading.Timer(2, say, ["compiling the enumerator, only this once (about 15 seconds)"])
+    waiting.start()
+    try:
+        prepare()
+    finally:
+        waiting.cancel()
+
+
+def _state(answer: Answer) -> str:
+    if answer.valid:
+        return "valid"
+    return "invalid" if answer.source == "network" else "no solution"
+
+
+def _print_lines(
+    task: Task, queries: Sequence[tuple[int, Query]], found: Sequence[Sequence[Answer]], as_json: bool
+) -> None:
+    for (number, query), answers in zip(queries, found, strict=True):
+        for place, answer in enumerate(answers, 1):
+            solution = task.format(query.problem, answer.values, query.relations)
+            if not as_json:
+                sure = answer.confidence if answer.share is None else answer.share
+                shown = "-" if sure is None else f"{sure:.4g}"
+                print(solution, _state(answer), shown, answer.source, f"line {number}", sep="\t")
+                continue
+            record = {
+                "line": number,
+                "answer": place,
+                "query": task.format(query.problem, query.values, query.relations),
+                "solution": None if _state(answer) == "no solution" else solution,
+                "valid": answer.valid,
+                "source": answer.source,
+                "confidence": answer.confidence,
+                "log_probability": answer.log_probability,
+                "share": answer.share,
+                "seconds": round(answer.seconds, 7),
+            }
+            print(json.dumps(record))
+
+
+def _print_boards(task: Task, queries: Sequence[tuple[int, Query]], found: Sequence[Sequence[Answer]]) -> None:
+    console = results()
+    width = console.width if console.is_terminal else 100
+    for (number, query), answers in zip(queries, found, strict=True):
+        for place, answer in enumerate(answers, 1):
+            where = f"line {number}, " if len(queries) > 1 else ""
+            which = f"solution {place}: " if len(answers) > 1 else ""
+            console.print(where + which + _words(answer), style="bold")
+        drawn = [answer.values for answer in answers if _state(answer) != "no solution"]
+        boards = np.stack(drawn) if drawn else np.zeros((0, query.problem.variables), np.uint8)
+        console.print(draw_boards(task, query.problem, query.values, query.relations, boards, width))
+
+
+def _words(answer: Answer) -> str:
+    """How an answer is described to people."""
+    if _state(answer) == "no solution":
+        return "there is no solution (from the enumerator)"
+    if answer.share is not None:
+        return f"{answer.share:.1%} of the network's probability (log-probability {answer.log_probability:.3f})"
+    source = "the network" if answer.source == "network" else "the enumerator"
+    sure = "" if answer.confidence is None else f", confidence {answer.confidence:.1%}"
+    return f"{'valid' if answer.valid else 'not valid'} (from {source}{sure}, {1000 * answer.seconds:.3g} ms)"
+
+
+def _summary(found: Sequence[Sequence[Answer]], seconds: float) -> str:
+    answers = [answer for of_query in found for answer in of_query]
+    states = Counter(_state(answer) for answer in answers)
+    counted = ", ".join(f"{states[state]:,} {state}" for state in ("valid", "invalid", "no solution") if states[state])
+    sources = Counter(answer.source for answer in answers)
+    origin = {"network": "the network", "exact": "the enumerator"}
+    from_where = ", ".join(f"{sources[name]:,} from {text}" for name, text in origin.items() if sources[name])
+    queries = f"{len(found):,} {'query' if len(found) == 1 else 'queries'}"
+    several = f" with {len(answers):,} answers" if len(answers) != len(found) else ""
+    return f"{queries}{several}: {counted}; {from_where}; {1000 * seconds / len(found):.3g} ms a query"

@@ -1,0 +1,226 @@
+"""Accuracy by validity: an answer is right where it keeps the givens and every rule, listed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from oneofmany.data import Batch, Dataset, DeviceData
+from oneofmany.evaluation.scores import Score
+from oneofmany.networks import Prediction, PredictionNetwork, predict
+from oneofmany.networks.inference import Choice
+from oneofmany.networks.protocol import arguments_of
+
+Readout = Literal["argmax", "threshold"]
+"""How logits become an answer: the best value of every variable, or every choice on its own, taken where its
+probability is above one half (as the paper reads the NLM)."""
+
+Precision = Literal["float32", "bfloat16"]
+
+DTYPES = {
+    "answers": np.uint8,
+    "valid": np.bool_,
+    "listed": np.bool_,
+    "cells": np.int32,
+    "confidence": np.float32,
+    "steps": np.int32,
+    "total": np.int32,
+    "givens": np.int32,
+    "multiple": np.bool_,
+    "chosen": np.bool_,
+    "checked": np.bool_,
+}
+OPTIONAL = ("chosen", "checked")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What a network answered to Q queries and whether that was right. Numpy arrays with one entry a query.
+
+    All but ``chosen`` and ``checked`` are about one trajectory: the first start.
+
+    Args:
+        answers: uint8 [Q, R], values 1..V; 0 where the readout gives a variable no value or several.
+        valid: bool [Q], the answer keeps the givens and every rule.
+        listed: bool [Q], the answer is one of the listed solutions.
+        cells: int32 [Q], how many variables agree with the closest listed solution, givens included; -1 where none is
+            listed.
+        confidence: float32 [Q], log-probability of the answer.
+        steps: int32 [Q], steps run.
+        total: int32 [Q], all solutions that exist; -1 unknown.
+        givens: int32 [Q], how many variables are given.
+        multiple: bool [Q], MS queries: total > 1, and more than one listed where the total is unknown.
+        chosen: bool [Q], validity of the start that is chosen without the rules; None with one start.
+        checked: bool [Q], whether any start is valid, for users who have a checker; None with one start.
+    """
+
+    answers: np.ndarray
+    valid: np.ndarray
+    listed: np.ndarray
+    cells: np.ndarray
+    confidence: np.ndarray
+    steps: np.ndarray
+    total: np.ndarray
+    givens: np.ndarray
+    multiple: np.ndarray
+    chosen: np.ndarray | None = None
+    checked: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.answers) != 2:
+            raise ValueError(f"answers: expected [Q, R], got {list(np.shape(self.answers))}")
+        if (self.chosen is None) != (self.checked is None):
+            raise ValueError("chosen and checked: expected both or none of them")
+        for name, dtype in DTYPES.items():
+            if name in OPTIONAL and getattr(self, name) is None:
+                continue
+            array = np.ascontiguousarray(getattr(self, name), dtype)
+            if name != "answers" and array.shape != (len(self),):
+                raise ValueError(f"{name}: expected [{len(self)}], got {list(array.shape)}")
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def variables(self) -> int:
+        """R."""
+        return self.answers.shape[1]
+
+    def summary(self) -> dict[str, Any]:
+        """All scores as plain numbers for JSON; every score is a ``Score.as_dict()``.
+
+        ``listed`` and ``cell_accuracy`` are over the queries that have listed solutions (None where there are none).
+        ``per_solutions`` and ``per_givens`` split ``overall`` by ``total`` (-1: unknown) and by ``givens``.
+        """
+        known = self.cells >= 0
+        return self._split(self.valid) | {
+            "cell_accuracy": float(self.cells[known].mean() / self.variables) if known.any() else None,
+            "listed": _score(self.listed[known]),
+            "per_solutions": self._per("solutions", self.total),
+            "per_givens": self._per("givens", self.givens),
+            "chosen": None if self.chosen is None else self._split(self.chosen),
+            "checked": None if self.checked is None else self._split(self.checked),
+        }
+
+    def _split(self, right: np.ndarray) -> dict[str, Any]:
+        return {"os": _score(right[~self.multiple]), "ms": _score(right[self.multiple]), "overall": _score(right)}
+
+    def _per(self, name: str, number: np.ndarray) -> list[dict[str, Any]]:
+        values, group = np.unique(number, return_inverse=True)
+        counts, right = np.bincount(group), np.bincount(group, self.valid)
+        return [
+            {name: int(value), **Score(int(correct), int(count)).as_dict()}
+            for value, correct, count in zip(values, right, counts, strict=True)
+        ]
+
+
+def evaluate(
+    network: PredictionNetwork,
+    data: Dataset | DeviceData,
+    *,
+    readout: Readout = "argmax",
+    steps: int | None = None,
+    starts: int = 1,
+    choose: Choice = "residual",
+    seed: int = 0,
+    batch_size: int = 1024,
+    device: torch.device | str = "cpu",
+    precision: Precision = "float32",
+    tell: Callable[[str, int, int], None] | None = None,
+) -> Outcomes:
+    """Answer all queries and check the answers.
+
+    Results stay on the device until the end. The first start sees the same noise however many starts follow it.
+
+    Args:
+        network: any prediction network, on the device of the data; one that takes no noise gets none.
+        data: the queries; listed solutions serve ``listed`` and ``cells`` alone.
+        readout: how logits become an answer.
+        steps: how many steps to run; the network's own number if None.
+        starts: how many noisy starts to try for every query.
+        choose: which start answers for ``chosen``, as in ``predict``.
+        seed: of the noise, which is drawn on the CPU: the same seed and batch size, the same noise on every device.
+        batch_size: queries at a time.
+        device: where a ``Dataset`` is put; a ``DeviceData`` stays where it is.
+        precision: ``bfloat16`` runs the network under autocast.
+        tell: called with what is done, how many answers there are, and of how many.
+    """
+    _check(network, readout, starts, batch_size, precision)
+    placed = data if isinstance(data, DeviceData) else DeviceData(data, device)
+    generator = torch.Generator().manual_seed(seed)
+    runs: list[dict[str, Tensor]] = []
+    for start in range(starts):
+        parts, done = [], start * len(placed)
+        for batch in placed.in_order(batch_size):
+            with _running(placed.device, precision):
+                # Start after start, each over all queries: so the first one's noise does not depend on their number.
+                prediction = predict(network, batch, steps=steps, generator=generator, choose=choose)
+            if starts > 1 and choose == "residual" and prediction.residual is None:
+                raise ValueError("choose: expected 'confidence' where there are no two steps to compare")
+            parts.append(_read(prediction, batch, readout, first=start == 0))
+            done += len(batch)
+            if tell is not None:
+                tell("evaluating", done, starts * len(placed))
+        runs.append({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+    tensors = runs[0] | {"total": placed.total, "givens": (placed.query > 0).sum(1)}
+    if starts > 1:
+        every = torch.stack([run["valid"] for run in runs])
+        better = torch.stack([run["confidence"] if choose == "confidence" else -run["residual"] for run in runs])
+        tensors["chosen"] = every.gather(0, better.argmax(0, keepdim=True))[0]
+        tensors["checked"] = every.any(0)
+    arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items() if name in DTYPES}
+    multiple = np.zeros(len(placed), bool)
+    multiple[placed.rows["ms"].cpu().numpy()] = True
+    return Outcomes(**arrays, multiple=multiple)
+
+
+def _read(prediction: Prediction, batch: Batch, readout: Readout, first: bool) -> dict[str, Tensor]:
+    """The outcomes of a batch on its device; what only the first start tells is left out of the others'."""
+    answers, confidence = prediction.answers, prediction.confidence
+    if readout == "threshold":
+        taken = prediction.logits > 0
+        valid = batch.problem.check(taken, batch.query, batch.relations)
+        answers = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1), -1)
+        confidence = logsigmoid(prediction.logits.float().abs()).sum((1, 2))
+    else:
+        valid = batch.problem.check(answers, batch.query, batch.relations)
+    read = {"valid": valid, "confidence": confidence}
+    if prediction.residual is not None:
+        read["residual"] = prediction.residual
+    if first:
+        agree = (answers[:, None] == batch.solutions).sum(-1).masked_fill(~batch.mask, -1)
+        # A column of its own says -1 where nothing is listed, also where no query of the data has a listed solution.
+        cells = torch.cat([agree, agree.new_full((len(agree), 1), -1)], 1).amax(1)
+        read |= {"answers": (answers + 1).to(torch.uint8), "listed": cells == answers.shape[1], "cells": cells}
+        read["steps"] = prediction.steps
+    return read
+
+
+def _running(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+
+
+def _check(network: PredictionNetwork, readout: str, starts: int, batch_size: int, precision: str) -> None:
+    if readout not in ("argmax", "threshold"):
+        raise ValueError(f"readout: expected 'argmax' or 'threshold', got {readout!r}")
+    if readout == "threshold" and network.value_offset:
+        raise ValueError("readout: expected 'argmax' for a network with a class of its own for blank, got 'threshold'")
+    if precision not in ("float32", "bfloat16"):
+        raise ValueError(f"precision: expected 'float32' or 'bfloat16', got {precision!r}")
+    for name, value in {"starts": starts, "batch_size": batch_size}.items():
+        if value < 1:
+            raise ValueError(f"{name}: expected at least 1, got {value}")
+    if starts > 1 and "noise" not in arguments_of(network):
+        raise ValueError(f"starts: expected 1 for a network that takes no noise, got {starts}")
+
+
+def _score(right: np.ndarray) -> dict[str, Any]:
+    return Score(int(right.sum()), len(right)).as_dict()

@@ -1,0 +1,118 @@
+"""Statistics over seeds, and between two networks that answered the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SeedSummary:
+    """One number a seed, summarised.
+
+    Args:
+        mean: over the seeds.
+        standard_error: sample standard deviation (n - 1) / sqrt(n); None with one seed.
+        low: lower end of the t interval of the mean, not cut to 0..1; None with one seed.
+        high: upper end.
+        best: the value of the seed that did best on the dev set, not the best value.
+    """
+
+    mean: float
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    best: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better one method is than another, seed by seed.
+
+    Args:
+        each: the gain of every seed.
+        mean: over the seeds.
+        standard_error: of the mean; None with one seed.
+        low: lower end of the t interval of the mean (paired by seed); None with one seed.
+        high: upper end.
+    """
+
+    each: dict[int, float]
+    mean: float
+    standard_error: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Two networks on the same queries.
+
+    Args:
+        only_first: how many queries the first alone answered correctly.
+        only_second: how many the second alone.
+        p: two-sided exact p-value of the two being equally good.
+    """
+
+    only_first: int
+    only_second: int
+    p: float
+
+
+def over_seeds(values: Sequence[float], dev: Sequence[float], level: float = 0.95) -> SeedSummary:
+    """Summarise one value a seed; ``dev`` holds the dev accuracy of the same seeds, the first of equals is best."""
+    if len(dev) != len(values):
+        raise ValueError(f"dev: expected {len(values)} values, one a seed, got {len(dev)}")
+    mean, standard_error, low, high = _interval(values, level)
+    return SeedSummary(mean, standard_error, low, high, float(values[int(np.argmax(_finite("dev", dev)))]))
+
+
+def gain(values: Mapping[int, float], baseline: Mapping[int, float], level: float = 0.95) -> Gain:
+    """The differences ``values - baseline``, both from seed to value and with the same seeds."""
+    if set(values) != set(baseline):
+        raise ValueError(f"baseline: expected the seeds {sorted(values)}, got {sorted(baseline)}")
+    each = {seed: values[seed] - baseline[seed] for seed in values}
+    return Gain(each, *_interval(list(each.values()), level))
+
+
+def mcnemar(first: np.ndarray, second: np.ndarray) -> McNemar:
+    """The exact test: of the queries that one of both got right, a fair coin says which.
+
+    Args:
+        first: bool [Q], which queries the first network answered correctly.
+        second: bool [Q], the same of the second.
+    """
+    from scipy.stats import binomtest
+
+    for name, array in {"first": first, "second": second}.items():
+        if array.dtype != bool or array.ndim != 1:
+            raise ValueError(f"{name}: expected bool [Q], got {array.dtype} {list(array.shape)}")
+    if len(first) != len(second):
+        raise ValueError(f"second: expected {len(first)} queries, the same as the first's, got {len(second)}")
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    apart = only_first + only_second
+    return McNemar(only_first, only_second, float(binomtest(only_first, apart).pvalue) if apart else 1.0)
+
+
+def _interval(values: Sequence[float], level: float) -> tuple[float, float | None, float | None, float | None]:
+    """Mean, standard error and both ends of the t interval."""
+    array = _finite("values", values)
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a share between 0 and 1, got {level}")
+    mean, n = float(array.mean()), len(array)
+    if n == 1:
+        return mean, None, None, None
+    from scipy.stats import t
+
+    standard_error = float(array.std(ddof=1) / np.sqrt(n))
+    half = float(t.ppf((1 + level) / 2, n - 1)) * standard_error
+    return mean, standard_error, mean - half, mean + half
+
+
+def _finite(name: str, values: Sequence[float]) -> np.ndarray:
+    array = np.asarray(values, float)
+    if not len(array) or not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected at least one finite number, and only such, got {list(values)}")
+    return array

@@ -1,0 +1,120 @@
+"""Networks from settings: what a run's configuration and a weights file say about their network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from oneofmany.networks.cnn_selector import CNNSelector, MLPSelector
+from oneofmany.networks.equivariant import EquivariantNetwork, Inequalities
+from oneofmany.networks.equivariant_selector import EquivariantSelector
+from oneofmany.networks.nlm import nlm_for
+from oneofmany.networks.nlm_machine import Precision
+from oneofmany.networks.nlm_selector import nlm_selector_for
+from oneofmany.networks.rrn import RRN
+from oneofmany.problems import Problem
+
+Readout = Literal["argmax", "threshold"]
+"""How an answer is read off the logits: the likeliest value of every variable, or every choice above 0.5 on its own."""
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """A prediction network."""
+
+    kind: Literal["nlm", "rrn", "equivariant"] = "equivariant"
+    """Which network."""
+    width: int = 64
+    """Predicates of a layer (NLM), size of the hidden state (RRN), channels of a choice (equivariant)."""
+    depth: int = 30
+    """Layers (NLM)."""
+    steps: int = 16
+    """Steps in training (RRN, equivariant)."""
+    test_steps: int | None = None
+    """Steps at test time; as in training by default."""
+    dropout: float = 0.0
+    """Share of message components that are dropped in training (RRN)."""
+    hidden: int | None = None
+    """Gated hidden units of the update, the width by default (equivariant)."""
+    inequalities: Inequalities = "rules"
+    """How Futoshiki's inequalities come in (equivariant): as rules, or as the two flags of the paper's NLM."""
+    latent: int = 0
+    """Learned numbers that enter as nullary predicates (NLM) or beside the embeddings (RRN), as the authors' 16."""
+
+    @property
+    def readout(self) -> Readout:
+        """How this network's answers are read off: the NLM predicts every choice on its own."""
+        return "threshold" if self.kind == "nlm" else "argmax"
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the network predicts at every step."""
+        return self.kind != "nlm"
+
+
+@dataclass(frozen=True)
+class SelectorSettings:
+    """The selector's network (section 3.4)."""
+
+    kind: Literal["nlm", "cnn", "mlp", "equivariant"] = "equivariant"
+    """Which network: the paper's small NLM, its CNN, the authors' MLP, or ours over choices and rules."""
+    width: int = 24
+    """Predicates of a layer (NLM), channels of a choice (equivariant)."""
+    depth: int = 3
+    """Layers (NLM), rounds (equivariant)."""
+
+
+def build_network(
+    settings: NetworkSettings,
+    problem: Problem,
+    *,
+    precision: Precision = "float32",
+    device: torch.device | str = "cpu",
+) -> nn.Module:
+    """A new prediction network on a device; its parameters are drawn on the CPU, so they are the same everywhere.
+
+    ``precision`` is that of the activations which a network of the paper keeps by itself; the equivariant network
+    follows ``torch.autocast``. On CUDA, the RRN's fused kernels know bfloat16 alone.
+    """
+    if settings.kind == "nlm":
+        network = nlm_for(
+            problem, depth=settings.depth, width=settings.width, learned_nullary=settings.latent, precision=precision
+        )
+    elif settings.kind == "rrn":
+        network = RRN(
+            problem,
+            steps=settings.steps,
+            dropout=settings.dropout,
+            latent=settings.latent,
+            width=settings.width,
+            kernel="plain" if torch.device(device).type == "cuda" and precision == "float32" else "auto",
+        )
+    else:
+        network = EquivariantNetwork(
+            problem,
+            width=settings.width,
+            steps=settings.steps,
+            hidden=settings.hidden,
+            inequalities=settings.inequalities,
+        )
+    return network.to(device)
+
+
+def build_selector(settings: SelectorSettings, network: NetworkSettings, problem: Problem) -> nn.Module:
+    """A new selector for a prediction network."""
+    offset = 1 if network.kind == "rrn" else 0
+    if settings.kind == "nlm":
+        return nlm_selector_for(problem, depth=settings.depth, width=settings.width)
+    if settings.kind in ("cnn", "mlp"):
+        build = CNNSelector if settings.kind == "cnn" else MLPSelector
+        return build(problem, steps=network.steps if network.has_steps else 1, value_offset=offset)
+    return EquivariantSelector(
+        problem,
+        width=settings.width,
+        rounds=settings.depth,
+        inequalities=network.inequalities,
+        value_offset=offset,
+    )

@@ -1,0 +1,121 @@
+"""A network in a file: weights and what they are the weights of, in one safetensors file, never pickle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import nn
+
+import oneofmany
+from oneofmany.files import FileError, write_whole
+from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.nlm_machine import Precision
+from oneofmany.problems import TASKS, Problem
+
+FORMAT = 1
+HEADER = "oneofmany"
+
+
+@dataclass(frozen=True, eq=False)
+class SavedNetwork:
+    """A network read from a file.
+
+    Args:
+        network: ready to predict, in evaluation mode.
+        settings: what it was built from.
+        task: the task it was trained on.
+        size: the size of the problems it was trained on; networks that are not bound to a size take others too.
+        card: what its maker says about it: data, recipe, accuracy, limits.
+    """
+
+    network: nn.Module
+    settings: NetworkSettings
+    task: str
+    size: int
+    card: dict[str, Any]
+
+
+def save_network(
+    path: str | Path,
+    network: nn.Module | dict[str, torch.Tensor],
+    settings: NetworkSettings,
+    problem: Problem,
+    card: dict[str, Any] | None = None,
+    *,
+    force: bool = False,
+) -> None:
+    """Write a network's weights (or its ``state_dict``) in one step; an existing file only with ``force``."""
+    header = {
+        "format": FORMAT,
+        "version": oneofmany.__version__,
+        "task": problem.task,
+        "size": problem.size,
+        "options": problem.options,
+        "network": asdict(settings),
+        "card": card or {},
+    }
+    weights = network.state_dict() if isinstance(network, nn.Module) else network
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    write_whole(path, lambda beside: beside.write_bytes(save(tensors, {HEADER: text})), force)
+
+
+def load_network(
+    path: str | Path,
+    problem: Problem | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    precision: Precision = "float32",
+) -> SavedNetwork:
+    """Read a network; FileError says in one sentence what is wrong with the file.
+
+    Args:
+        path: a file that ``save_network`` wrote.
+        problem: needed for a task of your own, whose rules are not in the file.
+        device: where the network is put.
+        precision: of the activations, as in ``build_network``.
+    """
+    header, tensors = _read(Path(path))
+    try:
+        known = {field.name for field in fields(NetworkSettings)}
+        if unknown := set(header["network"]) - known:
+            raise FileError(f"{path} has settings that this version does not know ({', '.join(sorted(unknown))})")
+        settings = NetworkSettings(**header["network"])
+        own = problem or _problem(header, path)
+        network = build_network(settings, own, precision=precision, device=device)
+        network.load_state_dict(tensors)
+        task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
+    except (KeyError, TypeError, RuntimeError) as error:
+        sentence = str(error).splitlines()[0]
+        raise FileError(f"{path} is damaged or not a network ({type(error).__name__}: {sentence})") from None
+    return SavedNetwork(network.eval(), settings, task, size, card)
+
+
+def _problem(header: dict[str, Any], path: str | Path) -> Problem:
+    task = TASKS.get(header["task"])
+    if task is None:
+        raise FileError(f"{path} belongs to the task {header['task']!r}, whose rules are needed: pass problem=")
+    return task.problem(header["size"], **header["options"])
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    if not path.is_file():
+        raise FileError(f"{path} is not a file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})[HEADER])
+            if not isinstance(header, dict) or not isinstance(header["format"], int) or "network" not in header:
+                raise FileError(f"{path} is not a network of oneofmany")
+            if header["format"] > FORMAT:
+                raise FileError(f"{path} has format version {header['format']}, newer than {FORMAT}: upgrade oneofmany")
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is damaged or not a network ({type(error).__name__})") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None

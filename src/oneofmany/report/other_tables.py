@@ -1,0 +1,175 @@
+"""Tables beyond the paper's: other networks and settings, several starts, other data, every run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from oneofmany.report import paper
+from oneofmany.report.cells import accuracy_cell, count_cell, interval_cell, mean_and_best, number_cell, seeds_cell
+from oneofmany.report.paper import OBJECTIVES, SUBSETS, TASKS, name_of
+from oneofmany.report.records import (
+    Evaluation,
+    Grid,
+    Record,
+    Score,
+    commands_of,
+    dev_score,
+    over_runs,
+    percent,
+    summarise,
+    test_evaluation,
+    variant_of,
+)
+from oneofmany.report.table import Cell, Column, Table, columns, difference
+
+
+def own_results(grid: Grid, variant: str) -> Table:
+    """Accuracy of one variant of the recipes, the equivariant network for example, with intervals.
+
+    Where the test set is the paper's, its result with the same objective stands beside it.
+    """
+    records = [record for record in grid.runs if variant_of(record) == variant]
+    cells = sorted({(r["task"], r["objective"]) for r in records}, key=lambda cell: _order(*cell))
+    comparable = all(_on_papers_test(record) for record in records)
+    rows = []
+    for task, objective in cells:
+        found = grid.at(task, objective, variant)
+        row = [Cell(name_of(task)), Cell(name_of(objective))]
+        for subset in SUBSETS:
+            row += [accuracy_cell(found, subset), interval_cell(found, subset)]
+        if comparable:
+            published, overall = paper.TABLE_2[task, objective, "overall"].mean, over_runs(found, "overall")
+            row += [number_cell(published), Cell() if overall is None else difference(overall.mean, published)]
+        rows.append((*row, seeds_cell(found)))
+    groups = [(name_of(subset), ["accuracy", "95 % interval"]) for subset in SUBSETS]
+    groups[-1][1].extend(("paper", "difference") if comparable else ())
+    shape = (*columns(("task", "objective"), groups), Column("seeds"))
+    network = " and ".join(sorted({name_of(record["network"]) for record in records}))
+    return Table(
+        f"own-{variant.replace('/', '-')}",
+        f"Recipes .../{variant}: accuracy of the {network} network, %",
+        shape,
+        tuple(rows),
+        "Mean over seeds and, in parentheses, the run that the dev set picks. Intervals: Student's t over seeds; with "
+        "one seed Wilson's over the queries."
+        + (" The paper's numbers are those of its own network with the same objective." if comparable else ""),
+        labels=2,
+    )
+
+
+def _on_papers_test(record: Record) -> bool:
+    about, task = (test_evaluation(record) or {}).get("data", {}), record["task"]
+    in_paper = (task, record["objective"], "overall") in paper.TABLE_2
+    return in_paper and about.get("name") == f"{task}-test" and about.get("size") == paper.TEST_SIZES[task]
+
+
+def _order(task: str, objective: str) -> tuple[int, str, int, str]:
+    """The paper's order, then the alphabet's."""
+    at_task = TASKS.index(task) if task in TASKS else len(TASKS)
+    return at_task, task, OBJECTIVES.index(objective) if objective in OBJECTIVES else len(OBJECTIVES), objective
+
+
+def _by_evaluation(grid: Grid) -> list[tuple[str, str, list[tuple[Record, Evaluation]]]]:
+    """(recipe, name of the evaluation, its runs), in the order of the grid."""
+    found: dict[tuple[str, str], list[tuple[Record, Evaluation]]] = defaultdict(list)
+    for record in grid.runs:
+        for name, evaluation in record["evaluations"].items():
+            found[record["recipe"], name].append((record, evaluation))
+    return [(recipe, name, runs) for (recipe, name), runs in found.items()]
+
+
+def _cell(runs: Sequence[tuple[Record, Evaluation]], scores: Sequence[Score | None]) -> Cell:
+    summary = summarise([(record, score) for (record, _), score in zip(runs, scores, strict=True)])
+    return mean_and_best(summary, commands_of((record for record, _ in runs), (evaluation for _, evaluation in runs)))
+
+
+WAYS = {None: "one trajectory", "chosen": "chosen without the rules", "checked": "chosen with the checker"}
+"""How the answer of a query comes about; never mixed."""
+
+
+def several_starts(grid: Grid) -> Table:
+    """Several noisy starts: one trajectory, the start chosen without the rules, the start chosen with the checker."""
+    rows = []
+    for recipe, name, runs in _by_evaluation(grid):
+        if not all(evaluation.get("chosen") for _, evaluation in runs):
+            continue
+        about = runs[0][1]
+        words = (recipe, name, about.get("steps"), about.get("starts"), about.get("choose"))
+        row = [Cell("" if word is None else str(word)) for word in words]
+        for way in WAYS:
+            parts = [evaluation if way is None else evaluation[way] for _, evaluation in runs]
+            row += [_cell(runs, [part[subset] for part in parts]) for subset in SUBSETS]
+        rows.append((*row, count_cell(len(runs))))
+    return Table(
+        "starts",
+        "Several noisy starts, accuracy in %",
+        (
+            *columns(
+                ("recipe", "data", "steps", "starts", "chosen by"),
+                ((way, tuple(map(name_of, SUBSETS))) for way in WAYS.values()),
+            ),
+            Column("seeds"),
+        ),
+        tuple(rows),
+        "One trajectory is the first start. Chosen without the rules: the start whose belief moved least or that is "
+        "surest. Chosen with the checker: right where any start is a solution, which needs the rules at test time. "
+        "Mean over seeds (the run that dev picks).",
+        labels=5,
+    )
+
+
+def other_data(grid: Grid) -> Table:
+    """Evaluations on data other than the task's test set: other sizes, other numbers of blanks or of steps."""
+    rows = []
+    for recipe, name, runs in _by_evaluation(grid):
+        others = [(record, evaluation) for record, evaluation in runs if evaluation is not test_evaluation(record)]
+        if not others:
+            continue
+        about = others[0][1]
+        words = (recipe, name, about["data"].get("size"), about["data"]["queries"], about.get("steps"))
+        row = [Cell("" if word is None else f"{word:,}" if isinstance(word, int) else word) for word in words]
+        row += [_cell(others, [evaluation[subset] for _, evaluation in others]) for subset in SUBSETS]
+        rows.append((*row, count_cell(len(others))))
+    return Table(
+        "other-data",
+        "Other data and numbers of steps, accuracy in %",
+        (
+            *columns(("recipe", "data", "size", "queries", "steps"), (("", tuple(map(name_of, SUBSETS))),)),
+            Column("seeds"),
+        ),
+        tuple(rows),
+        "One trajectory. Mean over seeds (the run that dev picks).",
+        labels=5,
+    )
+
+
+def every_run(grid: Grid) -> Table:
+    """One row a run: dev, test with Wilson intervals, cell accuracy, agreement with a listed solution, cost."""
+    rows = []
+    for record in grid.runs:
+        evaluation, dev = test_evaluation(record), dev_score(record)
+        row = [Cell(record["name"]), number_cell(None if dev < 0 else 100 * dev)]
+        commands = commands_of([record], [evaluation])
+        for subset in SUBSETS:
+            score = None if evaluation is None else evaluation[subset]
+            value, low, high = (percent(score, key) for key in ("accuracy", "low", "high"))
+            if value is None or low is None or high is None:
+                row.append(Cell())
+            else:
+                numbers = {"accuracy": value, "low": low, "high": high}
+                row.append(Cell(f"{value:.2f} [{low:.1f}, {high:.1f}]", numbers, commands))
+        share = (evaluation or {}).get("cell_accuracy")
+        row += [number_cell(None if share is None else 100 * share)]
+        row += [number_cell(percent((evaluation or {}).get("listed")))]
+        row += [number_cell(record.get(key), ",.0f") for key in ("updates", "seconds")]
+        rows.append((*row, Cell((record.get("environment") or {}).get("device") or "")))
+    test = (*map(name_of, SUBSETS), "cells right", "listed")
+    return Table(
+        "runs",
+        "Every run",
+        columns(("run",), (("", ("dev",)), ("test, %", test), ("training", ("updates", "seconds", "device")))),
+        tuple(rows),
+        "In brackets Wilson's 95 % interval over the queries. Cells right: agreement with the closest listed solution, "
+        "givens included. Listed: the answer is one of the listed solutions.",
+    )

@@ -1,0 +1,178 @@
+"""Records of runs as the report reads them: checked, grouped into a grid, their arrays decoded."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oneofmany.evaluation.statistics import SeedSummary, over_seeds
+from oneofmany.files import FileError
+
+Record = dict[str, Any]
+"""One run as JSON (``oneofmany.runs.read_record``)."""
+Evaluation = dict[str, Any]
+"""One entry of a record's ``evaluations``."""
+Score = dict[str, Any]
+"""correct, total, accuracy, low, high."""
+
+NO_RESULT = {"seed", "device", "threads", "capture", "compile", "log_every", "checkpoint_minutes", "pretrained"}
+"""Settings that two runs of one experiment may differ in."""
+
+
+def check_record(record: Any, where: str) -> Record:
+    """The record itself; FileError in one sentence where it is not what the report can read."""
+    kinds = {"recipe": str, "task": str, "objective": str, "network": str, "seed": int, "evaluations": dict}
+    kinds |= {"name": str, "command": str, "settings": dict}
+    if not isinstance(record, dict):
+        raise FileError(f"{where} is no record of a run: expected a JSON object")
+    for key, kind in kinds.items():
+        if not isinstance(record.get(key), kind):
+            raise FileError(f"{where} is no record of a run or damaged: {key!r} is missing or has the wrong type")
+    for name, evaluation in record["evaluations"].items():
+        try:
+            queries = evaluation["data"]["queries"]
+            for score in (evaluation[subset] for subset in ("os", "ms", "overall")):
+                if not 0 <= score["correct"] <= score["total"] <= queries:
+                    raise ValueError
+            if int(valid_of(evaluation).sum()) != evaluation["overall"]["correct"]:
+                raise ValueError
+            for decode in (totals_of, givens_of):
+                if len(decode(evaluation)) != queries:
+                    raise ValueError
+        except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
+            raise FileError(f"{where} is damaged: its evaluation {name!r} does not fit together") from None
+    return record
+
+
+def valid_of(evaluation: Evaluation) -> np.ndarray:
+    """bool [Q]: which queries one trajectory answered with a solution."""
+    packed = np.frombuffer(base64.b64decode(evaluation["valid"], validate=True), np.uint8)
+    queries = evaluation["data"]["queries"]
+    if len(packed) != -(-queries // 8):
+        raise ValueError(f"valid: expected {queries} bits, got {8 * len(packed)}")
+    return np.unpackbits(packed, count=queries).astype(bool)
+
+
+def totals_of(evaluation: Evaluation) -> np.ndarray:
+    """int32 [Q]: all solutions that exist; -1 unknown."""
+    return _numbers(evaluation["total"])
+
+
+def givens_of(evaluation: Evaluation) -> np.ndarray:
+    """int32 [Q]: how many variables are given."""
+    return _numbers(evaluation["givens"])
+
+
+def _numbers(text: str) -> np.ndarray:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), "<i4")
+
+
+def variant_of(record: Record) -> str:
+    """What follows ``TASK/OBJECTIVE`` in the recipe's name: empty for the paper's network and settings."""
+    return "/".join(record["recipe"].split("/")[2:])
+
+
+def dev_score(record: Record) -> float:
+    """What dev says about the kept weights, on the dev queries that training looked at; -1 without dev."""
+    score = (record.get("dev") or {}).get(record["settings"].get("select_on", "overall"))
+    return -1.0 if score is None else float(score)
+
+
+def test_evaluation(record: Record) -> Evaluation | None:
+    """The evaluation on the task's test set; elsewhere than in the paper's recipes, the first one serves as well."""
+    evaluations: dict[str, Evaluation] = record["evaluations"]
+    name = f"{record['task']}-test"
+    if name in evaluations:
+        return evaluations[name]
+    named = [e for e in evaluations.values() if e["data"].get("name") == name]
+    return next(iter(named or (evaluations.values() if variant_of(record) else ())), None)
+
+
+def percent(score: Score | None, key: str = "accuracy") -> float | None:
+    """A score's accuracy (or ``low``, ``high``) in percent."""
+    return None if score is None or score.get(key) is None else 100 * score[key]
+
+
+def commands_of(records: Iterable[Record], evaluations: Iterable[Evaluation | None] = ()) -> tuple[str, ...]:
+    """The commands that made these runs and evaluations, each once."""
+    made = [record["command"] for record in records]
+    made += [evaluation.get("command", "") for evaluation in evaluations if evaluation is not None]
+    return tuple(dict.fromkeys(command for command in made if command))
+
+
+def over_runs(records: Sequence[Record], subset: str) -> SeedSummary | None:
+    """Mean, best by dev, standard error and t interval over seeds of the test evaluations, in percent."""
+    evaluations = [(record, test_evaluation(record)) for record in records]
+    return summarise([(record, evaluation[subset]) for record, evaluation in evaluations if evaluation is not None])
+
+
+def summarise(scores: Iterable[tuple[Record, Score | None]]) -> SeedSummary | None:
+    """Mean, best by dev, standard error and t interval of one score a run, in percent; None without a number."""
+    values = [(percent(score), dev_score(record)) for record, score in scores]
+    known = [(value, dev) for value, dev in values if value is not None]
+    return over_seeds([value for value, _ in known], [dev for _, dev in known]) if known else None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs that count, one for every recipe and seed.
+
+    Args:
+        runs: the records, ordered by recipe and seed.
+        left_out: name of every other record and why it does not count.
+    """
+
+    runs: tuple[Record, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Grid:
+        """Choose the runs that count.
+
+        A recipe may have been run with several settings (the paper tunes some of them on dev): those with the most
+        seeds count, and among them those with the best mean on dev.
+        """
+        left_out: list[tuple[str, str]] = []
+        recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
+        for record in records:
+            settings = {k: v for k, v in record["settings"].items() if k not in NO_RESULT}
+            seeds = recipes[record["recipe"]][json.dumps(settings, sort_keys=True)]
+            if not record.get("finished", True):
+                left_out.append((record["name"], "it is not finished"))
+            elif record["seed"] in seeds:
+                left_out.append((record["name"], "it is there twice"))
+            else:
+                seeds[record["seed"]] = record
+        runs: list[Record] = []
+        for _, groups in sorted(recipes.items()):
+            kept, *others = sorted(groups.values(), key=_preference)
+            runs += [record for _, record in sorted(kept.items())]
+            why = "other settings of the same recipe have more seeds or are better on dev"
+            left_out += [(record["name"], why) for other in others for record in other.values()]
+        return cls(tuple(runs), tuple(left_out))
+
+    def at(self, task: str, objective: str, variant: str = "") -> list[Record]:
+        """The runs of one cell of a table, ordered by seed."""
+        cell = (task, objective, variant)
+        return [r for r in self.runs if (r["task"], r["objective"], variant_of(r)) == cell]
+
+    def best(self, task: str, objective: str, variant: str = "") -> Record | None:
+        """The run that dev picks among those of a cell that have a test evaluation."""
+        tested = [record for record in self.at(task, objective, variant) if test_evaluation(record)]
+        return max(tested, key=dev_score, default=None)
+
+    def variants(self) -> list[str]:
+        """The variants other than the paper's, in alphabetical order."""
+        return sorted({variant_of(record) for record in self.runs} - {""})
+
+
+def _preference(seeds: dict[int, Record]) -> tuple[float, ...]:
+    return (-len(seeds), -sum(map(dev_score, seeds.values())) / max(len(seeds), 1))

@@ -1,0 +1,130 @@
+"""A table as plain data that can be written as Markdown and CSV; ``html`` writes the third form."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one cell, and what stands behind it.
+
+    Args:
+        text: for readers; empty where there is nothing to say.
+        numbers: name -> number in full precision, for CSV; a cell "mean (best)" has two.
+        commands: what made the numbers.
+        best: whether this is the best of its column and group.
+        tone: ``up`` or ``down`` for a difference that is in our favour or not, else empty.
+    """
+
+    text: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+    commands: tuple[str, ...] = ()
+    best: bool = False
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's name, and the name that it shares with its neighbours (``OS`` over ``ours`` and ``paper``)."""
+
+    name: str
+    group: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """Both names in one line."""
+        return f"{self.group} {self.name}".strip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of results.
+
+    Args:
+        name: of its exported files.
+        title: for readers.
+        columns: the first ``labels`` of them say what a row is about.
+        rows: one cell for every column.
+        note: what a reader must know, in sentences.
+        labels: how many columns are labels.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    labels: int = 1
+
+    @property
+    def filled(self) -> bool:
+        """Whether any run stands behind any of its numbers."""
+        return any(cell.commands for row in self.rows for cell in row)
+
+    def commands(self) -> list[tuple[str, tuple[str, ...]]]:
+        """(what a row is about, the commands behind its numbers) for every row that has some."""
+        found = []
+        for row in self.rows:
+            made = tuple(dict.fromkeys(command for cell in row for command in cell.commands))
+            if made:
+                found.append((", ".join(cell.text for cell in row[: self.labels] if cell.text), made))
+        return found
+
+    def markdown(self) -> str:
+        """The table with its title and note; the best are bold."""
+        aligned = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
+        lines = [_line(column.full_name for column in self.columns), _line(aligned)]
+        lines += [_line(f"**{_plain(c.text)}**" if c.best else _plain(c.text) for c in row) for row in self.rows]
+        return "\n".join([f"### {self.title}", "", *lines, *(["", self.note] if self.note else []), ""])
+
+    def csv(self) -> str:
+        """All numbers in full precision, and the commands behind each row."""
+        keys = [
+            list(dict.fromkeys(key for row in self.rows for key in row[i].numbers)) for i in range(len(self.columns))
+        ]
+        head = [
+            name
+            for column, own in zip(self.columns, keys, strict=True)
+            for name in ([f"{column.full_name} {key}".strip() for key in own] or [column.full_name])
+        ]
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*head, "commands"])
+        for row in self.rows:
+            values: list[object] = []
+            for cell, own in zip(row, keys, strict=True):
+                values += [cell.numbers.get(key, "") for key in own] or [cell.text]
+            made = dict.fromkeys(command for cell in row for command in cell.commands)
+            writer.writerow([*values, " && ".join(made)])
+        return file.getvalue()
+
+
+def columns(labels: Sequence[str], groups: Iterable[tuple[str, Sequence[str]]]) -> tuple[Column, ...]:
+    """Columns of labels, then those of every group."""
+    named = [Column(name, group) for group, names in groups for name in names]
+    return (*(Column(label) for label in labels), *named)
+
+
+def difference(ours: float, paper: float) -> Cell:
+    """Ours minus the paper's, in points."""
+    points = ours - paper
+    tone = "" if abs(points) < 0.005 else "up" if points > 0 else "down"
+    return Cell(signed(points), {"points": points}, tone=tone)
+
+
+def signed(points: float) -> str:
+    """``+1.20`` or ``−1.20``."""
+    return f"{points:+.2f}".replace("-", "−")
+
+
+def _line(words: Iterable[str]) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+def _plain(text: str) -> str:
+    """Text that stays in its cell."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

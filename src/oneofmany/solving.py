@@ -1,0 +1,323 @@
+"""Answers to queries: from a network in batches, from the exact enumerator, or from both.
+
+    solver = Solver(oneofmany.load("sudoku"))
+    for answer in solver.answer(queries):              # queries as a task's ``parse`` gives them, of any sizes
+        print(answer.values, answer.valid, answer.confidence)
+
+Every function answers in the order of the queries. Whoever answered is named in ``Answer.source``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from oneofmany.exact import solve
+from oneofmany.networks.equivariant import EquivariantNetwork, used_kinds
+from oneofmany.networks.inference import Choice, predict
+from oneofmany.networks.nlm import NLM
+from oneofmany.networks.protocol import arguments_of
+from oneofmany.networks.rrn import RRN
+from oneofmany.networks.saved import SavedNetwork
+from oneofmany.problems import Batch, Problem, Query, nqueens
+
+Tell = Callable[[int, int], None]
+"""Called with how many queries are answered, of how many."""
+
+TRIES = 8
+"""Noisy starts that are tried for each of the different answers that are wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One answer to a query.
+
+    Args:
+        values: uint8 [R], 1..V, and 0 where a network gives no or several values; the query itself where there is no
+            solution.
+        valid: whether it keeps the givens and every rule.
+        source: who answered. An answer of the enumerator that is not valid says that there is no solution.
+        log_probability: the network's log-probability of the answer; None where no network was asked. For networks
+            that choose a value for every variable it is the sum over variables of the softmax at the last step, for
+            those that threshold every choice on its own (NLM) the sum over choices.
+        share: of the probability of all listed solutions, those of ``Solver.weigh``; None elsewhere.
+        seconds: the query's part of the time that its batch took.
+    """
+
+    values: np.ndarray
+    valid: bool
+    source: Literal["network", "exact"]
+    log_probability: float | None = None
+    share: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def confidence(self) -> float | None:
+        """The network's probability of the whole answer, 0..1; as sure as the network is, not as often as it is right."""
+        return None if self.log_probability is None else math.exp(self.log_probability)
+
+
+class Solver:
+    """Answers queries with one network, on the network's device.
+
+    Args:
+        saved: a network as ``oneofmany.load`` gives it.
+        steps: how many steps to run; the network's own number for test time if None.
+        starts: how many noisy starts to try for every query. One of them answers, chosen without the rules.
+        choose: by what: the belief that moved least in the last step, or the surest answer.
+        seed: of the noise. The same seed and batch size give the same answers.
+        batch_size: how many queries are answered at once.
+    """
+
+    def __init__(
+        self,
+        saved: SavedNetwork,
+        *,
+        steps: int | None = None,
+        starts: int = 1,
+        choose: Choice = "residual",
+        seed: int = 0,
+        batch_size: int = 256,
+    ) -> None:
+        for name, value in {"steps": steps, "starts": starts, "batch size": batch_size}.items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+        if steps is not None and not saved.settings.has_steps:
+            raise ValueError(f"steps: this network ({saved.settings.kind}) has no steps to choose, got {steps}")
+        self.saved, self.starts, self.choose, self.seed, self.batch_size = saved, starts, choose, seed, batch_size
+        self.steps = steps or (saved.settings.test_steps if saved.settings.has_steps else None)
+        self.noisy = "noise" in arguments_of(saved.network)
+        self.device = next(saved.network.parameters()).device
+        if starts > 1:
+            self._needs_noise("starts", starts)
+
+    def answer(self, queries: Sequence[Query], tell: Tell | None = None) -> list[Answer]:
+        """One answer to every query."""
+        answers: dict[int, Answer] = {}
+        for rows, batch, generator in self._batches(queries):
+            start = time.perf_counter()
+            logits = self._logits(batch, generator, self.starts)
+            found = self._read_off(batch, logits, time.perf_counter() - start)
+            answers.update(zip(rows, found, strict=True))
+            if tell:
+                tell(len(answers), len(queries))
+        return [answers[row] for row in range(len(queries))]
+
+    def distinct(
+        self, queries: Sequence[Query], number: int, *, tries: int | None = None, tell: Tell | None = None
+    ) -> list[list[Answer]]:
+        """Up to ``number`` different answers to every query, one from each of several noisy starts.
+
+        Valid answers come first, in the order in which they were found; others fill the rest. Starts are tried until
+        every query of a batch has enough valid answers, at most ``tries`` of them (``TRIES`` for each wanted answer).
+        """
+        if number < 1:
+            raise ValueError(f"distinct: expected at least 1 answer, got {number}")
+        self._needs_noise("distinct", number)
+        answers: dict[int, list[Answer]] = {}
+        for rows, batch, generator in self._batches(queries):
+            found: list[dict[bytes, Answer]] = [{} for _ in rows]
+            for _ in range(tries or TRIES * number):
+                start = time.perf_counter()
+                logits = self._logits(batch, generator, 1)
+                for seen, answer in zip(
+                    found, self._read_off(batch, logits, time.perf_counter() - start), strict=True
+                ):
+                    seen.setdefault(answer.values.tobytes(), answer)
+                if all(sum(answer.valid for answer in seen.values()) >= number for seen in found):
+                    break
+            for row, seen in zip(rows, found, strict=True):
+                answers[row] = sorted(seen.values(), key=lambda answer: not answer.valid)[:number]
+            if tell:
+                tell(len(answers), len(queries))
+        return [answers[row] for row in range(len(queries))]
+
+    def weigh(
+        self, queries: Sequence[Query], found: Sequence[Sequence[Answer]], tell: Tell | None = None
+    ) -> list[list[Answer]]:
+        """The same solutions with the network's probability of each and their shares, the likeliest first.
+
+        The probability is the mean over ``starts`` noisy starts. Shares add up to 1 over the solutions of a query; the
+        probabilities add up to what the network gives to all of them together.
+        """
+        weighed: dict[int, list[Answer]] = {}
+        for rows, batch, generator in self._batches(queries):
+            start = time.perf_counter()
+            every_start = [self._logits(batch, generator, 1).double() for _ in range(self.starts)]
+            for i, row in enumerate(rows):
+                listed = [answer for answer in found[row] if answer.valid]
+                if not listed:
+                    weighed[row] = list(found[row])
+                    continue
+                solutions = torch.from_numpy(np.stack([answer.values for answer in listed])).to(self.device)
+                each = torch.stack([self._log_probability(logits[i], solutions) for logits in every_start])
+                total = each.logsumexp(0) - math.log(self.starts)
+                share = total.softmax(0)
+                weighed[row] = [
+                    replace(listed[k], log_probability=float(total[k]), share=float(share[k]))
+                    for k in total.argsort(descending=True, stable=True).tolist()
+                ]
+            spent = (time.perf_counter() - start) / len(rows)
+            for row in rows:
+                weighed[row] = [replace(answer, seconds=answer.seconds + spent) for answer in weighed[row]]
+            if tell:
+                tell(len(weighed), len(queries))
+        return [weighed[row] for row in range(len(queries))]
+
+    def refusal(self, query: Query) -> str | None:
+        """Why this network cannot answer a query, in one sentence; None where it can."""
+        saved, network, problem = self.saved, self.saved.network, query.problem
+        trained, asked = f"{saved.task} {saved.size}", f"{problem.task} {problem.size}"
+        if isinstance(network, EquivariantNetwork):
+            kinds, relation_kind = used_kinds(problem, network.inequalities)
+            needed = (kind for kind in kinds if kind != relation_kind or len(query.relations))
+            if unknown := [kind for kind in needed if kind not in network.step.block.kinds]:
+                return (
+                    f"the network was trained on {trained} and knows no rules of kind {' and '.join(unknown)}, "
+                    f"so it cannot answer {asked}: name a network of {problem.task}"
+                )
+        elif problem.task != saved.task:
+            return f"the network was trained on {trained} and cannot answer {asked}: name a network of {problem.task}"
+        elif isinstance(network, RRN) and not problem.same_as(network.problem):
+            return f"the network is bound to {trained}, the size it was trained on, and cannot answer {asked}"
+        elif isinstance(network, NLM):
+            try:
+                network.predicates.check(_batch(problem, [query], self.device), self.device)
+            except ValueError as error:
+                return str(error)
+        return None
+
+    def _needs_noise(self, name: str, number: int) -> None:
+        if not self.noisy:
+            raise ValueError(
+                f"{name}: this network ({self.saved.settings.kind}) starts from no noise and has one answer to a "
+                f"query, got {number}"
+            )
+
+    def _batches(self, queries: Sequence[Query]) -> Iterator[tuple[list[int], Batch, torch.Generator | None]]:
+        """Rows, batch and noise source; every problem has its own source, so others do not change its answers."""
+        for query in queries:
+            if why := self.refusal(query):
+                raise ValueError(why)
+        for problem, rows in _by_problem(queries).items():
+            generator = torch.Generator().manual_seed(self.seed) if self.noisy else None
+            for start in range(0, len(rows), self.batch_size):
+                part = rows[start : start + self.batch_size]
+                yield part, _batch(problem, [queries[row] for row in part], self.device), generator
+
+    def _logits(self, batch: Batch, generator: torch.Generator | None, starts: int) -> Tensor:
+        """[B, R, classes] of the chosen start's last step."""
+        logits = predict(
+            self.saved.network, batch, steps=self.steps, starts=starts, generator=generator, choose=self.choose
+        ).logits.float()
+        if not torch.isfinite(logits).all():
+            raise ValueError("the network's answers are not finite numbers: its weights are damaged")
+        return logits
+
+    def _read_off(self, batch: Batch, logits: Tensor, seconds: float) -> list[Answer]:
+        if self.saved.settings.readout == "threshold":
+            taken = logits > 0
+            values = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1) + 1, 0)
+            sure = F.logsigmoid(logits.abs()).sum((1, 2))
+        else:
+            best, place = logits.log_softmax(-1).max(-1)
+            values, sure = place + 1 - self._offset, best.sum(-1)
+        valid = batch.problem.check(values - 1, batch.query, batch.relations)
+        rows = zip(values.cpu().numpy().astype(np.uint8), valid.tolist(), sure.tolist(), strict=True)
+        return [Answer(own, ok, "network", p, seconds=seconds / len(batch)) for own, ok, p in rows]
+
+    def _log_probability(self, logits: Tensor, solutions: Tensor) -> Tensor:
+        """[K] of solutions uint8 [K, R] under the logits [R, classes] of their query."""
+        values = solutions.long()[..., None] - 1
+        if self.saved.settings.readout == "threshold":
+            # All choices not taken, and for the taken ones the logit on top: logsigmoid(x) = logsigmoid(-x) + x.
+            taken = logits.expand(len(values), -1, -1).gather(-1, values)[..., 0]
+            return F.logsigmoid(-logits).sum() + taken.sum(-1)
+        per_class = logits.log_softmax(-1).expand(len(values), -1, -1)
+        return per_class.gather(-1, values + self._offset)[..., 0].sum(-1)
+
+    @property
+    def _offset(self) -> int:
+        return int(self.saved.network.value_offset)  # pyright: ignore[reportArgumentType]
+
+
+def solve_exactly(
+    queries: Sequence[Query], limit: int = 1, *, seed: int | None = None, tell: Tell | None = None
+) -> list[list[Answer]]:
+    """Up to ``limit`` solutions of every query from the enumerator; a seed makes the search's order random.
+
+    A query without a solution has one answer that is not valid: the query itself.
+    """
+    if queries:
+        prepare()
+    answers: dict[int, list[Answer]] = {}
+    for problem, rows in _by_problem(queries).items():
+        for first in range(0, len(rows), 4096):
+            part = rows[first : first + 4096]
+            start = time.perf_counter()
+            found = solve(problem, *_stack([queries[row] for row in part]), limit=limit, seed=seed)
+            spent = (time.perf_counter() - start) / len(part)
+            for i, row in enumerate(part):
+                listed = [Answer(values, True, "exact", seconds=spent) for values in found.of(i)]
+                answers[row] = listed or [Answer(queries[row].values, False, "exact", seconds=spent)]
+            if tell:
+                tell(len(answers), len(queries))
+    return [answers[row] for row in range(len(queries))]
+
+
+def fall_back(queries: Sequence[Query], found: Sequence[Sequence[Answer]], number: int = 1) -> list[list[Answer]]:
+    """The valid answers that were found, and as many from the enumerator as are missing to ``number`` different ones.
+
+    A query that has no solution gets the enumerator's answer that says so.
+    """
+    kept = [[answer for answer in answers if answer.valid][:number] for answers in found]
+    short = [row for row, answers in enumerate(kept) if len(answers) < number]
+    for row, exact in zip(short, solve_exactly([queries[row] for row in short], number), strict=True):
+        asked = sum(answer.seconds for answer in found[row])  # the network was asked first
+        known = {answer.values.tobytes() for answer in kept[row]}
+        new = [replace(answer, seconds=answer.seconds + asked) for answer in exact]
+        kept[row] += [answer for answer in new if answer.values.tobytes() not in known][: number - len(kept[row])]
+    return kept
+
+
+@cache
+def prepare() -> None:
+    """Load or compile the enumerator (seconds, the first time), so that it is not part of a query's time."""
+    solve(nqueens(1), np.zeros((1, 1), np.uint8), limit=1)
+
+
+def _by_problem(queries: Sequence[Query]) -> dict[Problem, list[int]]:
+    rows: dict[Problem, list[int]] = {}
+    for row, query in enumerate(queries):
+        rows.setdefault(query.problem, []).append(row)
+    return rows
+
+
+def _stack(queries: Sequence[Query]) -> tuple[np.ndarray, np.ndarray]:
+    """Queries of one problem as uint8 [Q, R] and relations int16 [Q, M, 2], -1 for padding."""
+    relations = np.full((len(queries), max(len(query.relations) for query in queries), 2), -1, np.int16)
+    for row, query in zip(relations, queries, strict=True):
+        row[: len(query.relations)] = query.relations
+    return np.stack([query.values for query in queries]), relations
+
+
+def _batch(problem: Problem, queries: Sequence[Query], device: torch.device) -> Batch:
+    values, relations = (torch.from_numpy(array.astype(np.int64)).to(device) for array in _stack(queries))
+    none = torch.zeros(len(queries), 0, device=device)
+    return Batch(
+        query=values,
+        solutions=none[..., None].expand(-1, -1, problem.variables).long(),
+        mask=none.bool(),
+        total=torch.full((len(queries),), -1, device=device),
+        problem=problem,
+        relations=relations if relations.shape[1] else None,
+    )

@@ -1,0 +1,16 @@
+"""Training: the phases of Algorithm 1, on one or many devices, resumable."""
+
+from oneofmany.training.settings import OBJECTIVES, PhaseSettings, SelectorTraining, Settings
+from oneofmany.training.starting import resume, train
+from oneofmany.training.trainer import Interrupted, TrainingError
+
+__all__ = [
+    "OBJECTIVES",
+    "Interrupted",
+    "PhaseSettings",
+    "SelectorTraining",
+    "Settings",
+    "TrainingError",
+    "resume",
+    "train",
+]

@@ -1,0 +1,113 @@
+"""The phases of Algorithm 1, read off the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from oneofmany.objectives import (
+    BinaryNLL,
+    CategoricalNLL,
+    CCLoss,
+    IExplR,
+    MinLoss,
+    Naive,
+    Objective,
+    Random,
+    SelectR,
+    Unique,
+    binary_exact_match_reward,
+    binary_hamming_reward,
+    exact_match_reward,
+    hamming_reward,
+)
+from oneofmany.training.settings import TWO_PHASES, ObjectiveName, PhaseSettings, Settings
+
+PhaseName = Literal["train", "pretrain-minloss", "pretrain-unique", "selector", "joint", "exploration", "second"]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of a run.
+
+    Args:
+        name: as in the metrics.
+        settings: of the prediction network's training; of a selector phase, batch and sampling.
+        objective: what the phase minimises.
+        trains: what is updated.
+        fresh: starts from the seed's first parameters; otherwise from the best candidate so far.
+        stream: the random stream; phases with the same one see the same batches, so that MinLoss and SelectR's
+            pre-training with MinLoss are the same run.
+    """
+
+    name: PhaseName
+    settings: PhaseSettings
+    objective: ObjectiveName
+    trains: Literal["network", "selector", "both"] = "network"
+    fresh: bool = False
+    stream: Literal["first", "selector", "second"] = "first"
+
+
+def phases_of(settings: Settings) -> tuple[Phase, ...]:
+    """The phases of a run, in order (Algorithm 1; section 3.5)."""
+    first, second, objective = settings.first, settings.second, settings.objective
+    if objective not in TWO_PHASES:
+        phases = () if settings.pretrained else (Phase("train", _sampled(first, objective), objective, fresh=True),)
+        if second.updates:
+            phases += (Phase("second", _sampled(second, objective), objective, stream="second"),)
+        return phases
+    phases = ()
+    if not settings.pretrained:
+        candidates: tuple[tuple[PhaseName, ObjectiveName], ...] = (
+            ("pretrain-minloss", "minloss"),
+            ("pretrain-unique", "unique"),
+        )
+        phases = tuple(
+            Phase(name, _sampled(first, how), how, fresh=True)
+            for name, how in candidates
+            if settings.pretraining in ("both", how)
+        )
+    if objective == "iexplr":
+        return (*phases, Phase("exploration", second, "iexplr", stream="second"))
+    warm = settings.selector_training.updates
+    if warm:
+        of_selector = replace(second, updates=warm, minutes=None, schedule="constant", warmup=0, stop_after=None)
+        phases += (Phase("selector", of_selector, "selectr", trains="selector", stream="selector"),)
+    return (*phases, Phase("joint", second, "selectr", trains="both", stream="second"))
+
+
+def _sampled(phase: PhaseSettings, objective: ObjectiveName) -> PhaseSettings:
+    """Unique draws OS queries alone; pre-training with MinLoss never draws single pairs."""
+    return replace(phase, sampling="os") if objective == "unique" else phase
+
+
+def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR:
+    """The objective of a phase, with the pair loss that fits the network."""
+    binary = settings.network.readout == "threshold"
+    pair_loss = BinaryNLL() if binary else CategoricalNLL()
+    # The data was checked when it was loaded; looking at values would wait for the device at every update.
+    common = {"pair_loss": pair_loss, "validate": False}
+    match phase.objective:
+        case "naive":
+            return Naive(**common)
+        case "random":
+            return Random(**common)
+        case "unique":
+            return Unique(**common)
+        case "ccloss":
+            return CCLoss(**common)
+        case "minloss":
+            return MinLoss(epsilon=settings.epsilon if phase.stream == "second" else 0.0, **common)
+        case "iexplr":
+            return IExplR(temperature=settings.temperature, **common)
+        case "selectr":
+            training = settings.selector_training
+            exact = training.reward == "exact"
+            hamming = binary_hamming_reward if binary else hamming_reward
+            match_all = binary_exact_match_reward if binary else exact_match_reward
+            return SelectR(
+                reward=match_all if exact else hamming,
+                sample=training.sample,
+                reinforce=training.sample,
+                **common,
+            )

@@ -1,0 +1,125 @@
+"""Start a run, or go on with one: three lines of Python do what the command line does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from oneofmany.data import Dataset
+from oneofmany.files import FileError
+from oneofmany.runs.environment import environment
+from oneofmany.runs.folder import RunFolder
+from oneofmany.training.distributed import processes
+from oneofmany.training.settings import Settings, differences, from_json, to_json
+from oneofmany.training.trainer import Trainer, Watch, check_data
+
+
+def train(
+    settings: Settings,
+    train: str | Path,
+    dev: str | Path,
+    out: str | Path,
+    *,
+    command: str = "",
+    watch: Watch | None = None,
+) -> dict[str, Any]:
+    """Train a new run into the folder ``out``; returns what its result.json says.
+
+    Args:
+        settings: what to do; ``oneofmany.recipes.recipe("nqueens/minloss")`` gives those of a recipe.
+        train: the training data file.
+        dev: the data file that schedules and chooses.
+        out: the run folder, which must not exist yet.
+        command: how to run this again, kept in the configuration.
+        watch: told about every line of metrics.
+    """
+    data = {"train": Dataset.load(train), "dev": Dataset.load(dev)}
+    paths = {"train": str(Path(train).resolve()), "dev": str(Path(dev).resolve())}
+    check_data(settings, data["train"], data["dev"])
+    return _run(settings, data, paths, Path(out), None, command, watch)
+
+
+def resume(out: str | Path, settings: Settings | None = None, watch: Watch | None = None) -> dict[str, Any]:
+    """Go on with a run where its last whole state stands; a finished one just returns its result.
+
+    ``settings``, if given, must be those of the run; other data than it began with is refused too.
+    """
+    folder = RunFolder.open(out)
+    saved = from_json(folder.config["settings"])
+    if settings is not None and (different := differences(to_json(settings), to_json(saved))):
+        raise ValueError(f"{out} was begun with other settings: {'; '.join(different)}: resume it without them")
+    data, paths = {}, {}
+    for name, about in folder.config["data"].items():
+        paths[name] = about["path"]
+        data[name] = Dataset.load(about["path"])
+        found = data[name].header()["checksum"]
+        if found != about["checksum"]:
+            raise FileError(
+                f"{out} was begun with other {name} data: {about['path']} had checksum {about['checksum']}, now {found}"
+            )
+    return _run(saved, data, paths, Path(out), folder, str(folder.config.get("command", "")), watch)
+
+
+def device_of(settings: Settings) -> torch.device:
+    """The device that the settings name; ValueError where it is not there."""
+    name = settings.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device: {name!r} was asked for, but PyTorch finds no GPU here; use --device cpu")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
+    return device
+
+
+def _run(
+    settings: Settings,
+    data: dict[str, Dataset],
+    paths: dict[str, str],
+    out: Path,
+    folder: RunFolder | None,
+    command: str,
+    watch: Watch | None,
+) -> dict[str, Any]:
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+    with processes(device_of(settings)) as (group, device):
+        if device.type == "cuda":
+            torch.backends.cuda.matmul.allow_tf32 = settings.precision != "float32"
+        if folder is None and group.writes:
+            about = {
+                name: {
+                    "name": Path(paths[name]).stem,
+                    "path": paths[name],
+                    "checksum": part.header()["checksum"],
+                    "queries": len(part),
+                }
+                for name, part in data.items()
+            }
+            config = {
+                "settings": to_json(settings),
+                "data": about,
+                "command": command,
+                "environment": environment(device),
+                "processes": group.size,
+            }
+            folder = RunFolder.create(out, config)
+        # Every process reads the state, the first one alone writes.
+        if group.size > 1:
+            torch.distributed.barrier()
+        trainer = Trainer(
+            settings,
+            folder or RunFolder.open(out),
+            data["train"],
+            data["dev"],
+            device=device,
+            group=group,
+            watch=watch if group.writes else None,
+        )
+        return trainer.run()

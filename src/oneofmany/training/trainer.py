@@ -1,0 +1,448 @@
+"""The loop around the updates: phases, evaluation on dev, the best weights, logging, checkpoints, stopping."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from oneofmany.data import Dataset, DeviceData
+from oneofmany.evaluation import evaluate
+from oneofmany.files import FileError
+from oneofmany.networks.saved import load_network, save_network
+from oneofmany.runs.folder import RunFolder, write_json
+from oneofmany.training.distributed import Group
+from oneofmany.training.learners import Learners, weights_of
+from oneofmany.training.phases import Phase, phases_of
+from oneofmany.training.schedule import Schedule
+from oneofmany.training.settings import Settings, from_json
+from oneofmany.training.updating import MEASURED, Updater
+
+Watch = Callable[[dict[str, Any]], None]
+"""Told about every line of metrics, and about every phase's length."""
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the last good state is kept."""
+
+
+class Interrupted(Exception):  # noqa: N818 - it is no error
+    """The run was asked to stop and has saved its state."""
+
+    def __init__(self, number: int, update: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name} at update {update}")
+        self.number = number
+
+
+@dataclass
+class Candidate:
+    """Weights that may be kept, and what dev says about them."""
+
+    weights: dict[str, Tensor]
+    dev: dict[str, Any]
+
+    def copy(self) -> Candidate:
+        """The same with tensors of its own."""
+        return Candidate({name: tensor.clone() for name, tensor in self.weights.items()}, self.dev)
+
+    def better_than(self, other: Candidate | None) -> bool:
+        """Strictly better on the dev queries that count."""
+        return other is None or self.dev["score"] > other.dev["score"]
+
+
+@dataclass
+class Position:
+    """Where a run stands: all that a state holds beside tensors."""
+
+    phase: int = 0
+    update: int = 0
+    all_updates: int = 0
+    seconds: float = 0.0
+    phase_seconds: float = 0.0
+    progress: float = 0.0
+    schedule: dict[str, Any] | None = None
+    since_evaluation: dict[str, float] = field(default_factory=dict)
+    logged: int = 0
+    metrics: int = 0
+    best: dict[str, Any] | None = None
+    candidate: dict[str, Any] | None = None
+    finished: bool = False
+
+
+class Trainer:
+    """Trains one run to its end, or to the next signal.
+
+    Args:
+        settings: what to do.
+        folder: the run's; the first process alone writes into it.
+        train: the training data.
+        dev: what schedules and chooses.
+        device: where to train.
+        group: the processes of the run.
+        watch: told about every line of metrics.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: RunFolder,
+        train: Dataset,
+        dev: Dataset,
+        *,
+        device: torch.device,
+        group: Group = Group(),  # noqa: B008 - frozen
+        watch: Watch | None = None,
+    ) -> None:
+        check_data(settings, train, dev)
+        self.settings, self.folder, self.group, self.device = settings, folder, group, device
+        self.watch: Watch = watch or (lambda line: None)
+        self.train = DeviceData(train, device, settings.listed)
+        some = dev if settings.dev_queries is None else dev.take(np.arange(min(settings.dev_queries, len(dev))))
+        self.dev = DeviceData(some, device)
+        self.phases = phases_of(settings)
+        self.learners = Learners(settings, train.problem, device)
+        self.at = Position()
+        self.best: Candidate | None = None
+        self.candidate: Candidate | None = None
+        self._signal: int | None = None
+        self._checked = time.monotonic()
+
+    # ---- the run ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> dict[str, Any]:
+        """Train until the end; returns what result.json says. Interrupted and TrainingError leave a good state."""
+        resumed = self._resume()
+        if self.at.finished:
+            return self._result()
+        if self.settings.pretrained and self.candidate is None:
+            self._take_pretrained()
+        with self._listening():
+            while self.at.phase < len(self.phases):
+                self._run_phase(self.phases[self.at.phase], resumed)
+                resumed = None
+                self.at.phase, self.at.update, self.at.phase_seconds, self.at.progress = self.at.phase + 1, 0, 0.0, 0.0
+                self.at.schedule, self.at.since_evaluation = None, {}
+                self._checkpoint(tensors=self._candidates())
+        self.at.finished = True
+        if self.candidate is not None:
+            self._keep(self.candidate)
+        self._checkpoint(tensors=self._candidates())
+        result = self._result()
+        if self.group.writes:
+            write_json(self.folder.path / "result.json", result)
+        return result
+
+    def _run_phase(self, phase: Phase, resumed: dict[str, Tensor] | None) -> None:
+        s, at, learners = self.settings, self.at, self.learners
+        start = None if phase.fresh or self.candidate is None else self.candidate.weights
+        learners.begin(start, with_selector=phase.trains != "network")
+        schedule = Schedule(phase.settings)
+        updater = Updater(s, phase, learners, self.train, self.group)
+        if resumed is None:
+            stays = self.candidate if s.keep_pretrained and phase.stream == "second" else None
+            self.best = None if stays is None else stays.copy()
+        else:
+            learners.restore(resumed)
+            updater.sums.copy_(resumed["sums"])
+            schedule.restore(at.schedule or schedule.state())
+        at.schedule = schedule.state()
+        self.watch({"phase": phase.name, "updates": phase.settings.updates, "minutes": phase.settings.minutes})
+        clock = Clock(at)
+        over = at.update >= phase.settings.updates
+        while not over:
+            updater.run(at.update, schedule.lr(at.update, at.progress), at.progress)
+            at.update += 1
+            at.all_updates += 1
+            over = at.update >= phase.settings.updates
+            at.progress = max(at.progress, at.update / phase.settings.updates)
+            look = over or at.update % s.log_every == 0
+            evaluating = phase.trains != "selector" and (over or at.update % s.evaluate_every == 0)
+            if look or evaluating or (self.device.type == "cpu" and self.group.size == 1):
+                measured = self._measure(updater, phase, schedule, clock) if look or evaluating else None
+                if phase.settings.minutes is not None:
+                    used = self.group.from_first(at.phase_seconds / 60 / phase.settings.minutes, self.device)
+                    at.progress = max(at.progress, used)
+                    if used >= 1 and not over:
+                        over = True
+                        evaluating = phase.trains != "selector"
+                        measured = measured or self._measure(updater, phase, schedule, clock)
+                if evaluating and measured is not None:
+                    over = self._evaluate(phase, schedule, measured, clock) or over
+                at.schedule = schedule.state()
+                clock.tick()
+                self._look_around(updater, look or evaluating)
+            elif self._signal is not None and self.group.size == 1:
+                clock.tick()
+                self._stop(updater)
+        if self.best is not None and self.best.better_than(self.candidate):
+            self.candidate = self.best
+        if phase.stream == "second" and self.best is not None:
+            self.candidate = self.best  # the second phase's best is kept even where the first was better (the paper)
+        self.best = None
+
+    def _measure(self, updater: Updater, phase: Phase, schedule: Schedule, clock: Clock) -> dict[str, float]:
+        """Write a line of metrics about the updates since the last one."""
+        at = self.at
+        sums = updater.measured()
+        clock.tick()
+        updates = max(1, at.all_updates - at.logged)
+        at.logged = at.all_updates
+        for name in MEASURED:
+            at.since_evaluation[name] = at.since_evaluation.get(name, 0.0) + sums[name]
+        at.since_evaluation["updates"] = at.since_evaluation.get("updates", 0) + updates
+        line = {
+            "kind": "train",
+            "phase": phase.name,
+            "update": at.update,
+            "seconds": round(at.seconds, 3),
+            "lr": schedule.lr(at.update - 1, at.progress),
+            "queries_per_second": round(clock.rate(updates * phase.settings.batch), 1),
+            **averages(sums, updates, phase),
+        }
+        loss = line["selector_loss"] if phase.trains == "selector" else line["loss"]
+        if not math.isfinite(loss) or abs(loss) > self.settings.largest_loss:
+            raise TrainingError(
+                f"the loss is {loss} at update {at.update} of phase {phase.name}: training stopped, the state before "
+                "it is kept; a smaller learning rate or clip may help"
+            )
+        self._log(line)
+        return sums
+
+    def _evaluate(self, phase: Phase, schedule: Schedule, measured: dict[str, float], clock: Clock) -> bool:
+        """Evaluate on dev, keep the best weights; True where the phase should stop."""
+        s, at = self.settings, self.at
+        dev = self._dev(self.learners.evaluated)
+        clock.tick()
+        since = at.since_evaluation
+        line = {
+            "kind": "dev",
+            "phase": phase.name,
+            "update": at.update,
+            "seconds": round(at.seconds, 3),
+            "lr": schedule.lr(at.update - 1, at.progress),
+            **averages(since, int(since["updates"]), phase),
+            **{f"dev_{name}": dev[name] for name in ("os", "ms", "overall")},
+        }
+        at.since_evaluation = {}
+        self._log(line)
+        score = self.group.from_first(dev["score"], self.device)
+        found = Candidate({}, dev | {"score": score, "update": at.update, "phase": phase.name})
+        if found.better_than(self.best):
+            found.weights = weights_of(self.learners.evaluated)
+            self.best = found
+            self._keep(found)
+        if schedule.evaluated(score):
+            return True
+        return line["loss"] / s.loss_scale < 1e-5 and phase.settings.stop_after is not None
+
+    def _dev(self, network: nn.Module) -> dict[str, Any]:
+        """OS, MS and overall accuracy on dev, and the score that counts."""
+        s = self.settings
+        with torch.compiler.set_stance("force_eager"):
+            outcomes = evaluate(
+                network,  # pyright: ignore
+                self.dev,
+                readout=s.network.readout,
+                steps=s.network.test_steps,
+                device=self.device,
+                precision="bfloat16" if s.precision == "bfloat16" else "float32",
+            )
+        summary = outcomes.summary()
+        shares = {name: summary[name]["accuracy"] for name in ("os", "ms", "overall")}
+        if shares[s.select_on] is None:
+            raise ValueError(f"select_on: the dev data has no {s.select_on.upper()} query to choose by")
+        return shares | {"score": shares[s.select_on]}
+
+    def _keep(self, found: Candidate) -> None:
+        if not self.group.writes:
+            return
+        s = self.settings
+        card = {"recipe": s.recipe, "objective": s.objective, "seed": s.seed, "dev": found.dev}
+        save_network(self.folder.weights, found.weights, s.network, self.learners.problem, card, force=True)
+
+    # ---- between phases --------------------------------------------------------------------------------------------
+
+    def _take_pretrained(self) -> None:
+        """Choose the start among the weights of other runs, by dev."""
+        s = self.settings
+        for path in s.pretrained:
+            run = RunFolder.open(path)
+            theirs = from_json(run.config["settings"])
+            if (theirs.seed, theirs.task, theirs.network) != (s.seed, s.task, s.network):
+                raise ValueError(
+                    f"pretrained: {path} has another task, seed or network ({theirs.task}, seed {theirs.seed}) than "
+                    f"this run ({s.task}, seed {s.seed})"
+                )
+            saved = load_network(run.weights, self.learners.problem, device=self.device, precision=s.precision)
+            dev = self._dev(saved.network)
+            score = self.group.from_first(dev["score"], self.device)
+            about = dev | {"score": score, "update": 0, "phase": f"pretrained {theirs.objective}"}
+            found = Candidate(weights_of(saved.network), about)
+            if found.better_than(self.candidate):
+                self.candidate = found
+        if self.candidate is not None:
+            self._log({"kind": "start", "seconds": round(self.at.seconds, 3), "dev": self.candidate.dev})
+
+    def _result(self) -> dict[str, Any]:
+        kept = self.candidate
+        assert kept is not None
+        return {
+            "dev": kept.dev,
+            "seconds": round(self.at.seconds, 3),
+            "updates": self.at.all_updates,
+            "finished": self.at.finished,
+        }
+
+    # ---- state -----------------------------------------------------------------------------------------------------
+
+    def _look_around(self, updater: Updater, at_a_line: bool) -> None:
+        """Checkpoint where it is time, and stop where somebody asked."""
+        asked = float(self._signal or 0)
+        if at_a_line and self.group.size > 1:
+            asked = self.group.from_first(asked, self.device)
+        if asked and (at_a_line or self.group.size == 1):
+            self._signal = int(asked)
+            self._stop(updater)
+        due = time.monotonic() - self._checked >= 60 * self.settings.checkpoint_minutes
+        if at_a_line and due:
+            self._checkpoint(self._tensors(updater))
+
+    def _stop(self, updater: Updater) -> None:
+        assert self._signal is not None
+        self._checkpoint(self._tensors(updater))
+        raise Interrupted(self._signal, self.at.update)
+
+    def _tensors(self, updater: Updater) -> dict[str, Tensor]:
+        return self.learners.state() | {"sums": updater.sums} | self._candidates()
+
+    def _candidates(self) -> dict[str, Tensor]:
+        tensors = {}
+        for name, held in (("best", self.best), ("candidate", self.candidate)):
+            if held is not None:
+                tensors |= {f"{name}/{key}": value for key, value in held.weights.items()}
+        return tensors
+
+    def _checkpoint(self, tensors: dict[str, Tensor]) -> None:
+        self._checked = time.monotonic()
+        if not self.group.writes:
+            return
+        at = self.at
+        at.metrics = self.folder.logged_bytes()
+        at.best = None if self.best is None else self.best.dev
+        at.candidate = None if self.candidate is None else self.candidate.dev
+        number = at.phase * 10**9 + at.update + (10**11 if at.finished else 0)
+        self.folder.save_state(number, tensors, asdict(at))
+
+    def _resume(self) -> dict[str, Tensor] | None:
+        """Take over the folder's state; returns its tensors where it lies inside a phase."""
+        found = self.folder.load_state()
+        if found is None:
+            return None
+        tensors, about, complaints = found
+        for complaint in complaints:
+            self.watch({"kind": "warning", "text": complaint})
+        self.at = Position(**about)
+        if self.group.writes:
+            self.folder.cut_metrics(self.at.metrics)
+        tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
+        for name in ("best", "candidate"):
+            dev = getattr(self.at, name)
+            if dev is not None:
+                weights = {k[len(name) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{name}/")}
+                setattr(self, name, Candidate(weights, dev))
+        if self.best is not None and not self.at.finished:
+            self._keep(self.best)  # the file may be newer than the state
+        return tensors if "sums" in tensors else None
+
+    def _log(self, line: dict[str, Any]) -> None:
+        if self.group.writes:
+            self.folder.log(line)
+        self.watch(line)
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """SIGINT and SIGTERM are remembered until the update is done."""
+
+        def remember(number: int, frame: object) -> None:
+            self._signal = number
+
+        try:
+            before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+        except ValueError:  # not in the main thread: whoever started it has to stop it
+            before = {}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Clock:
+    """Adds the time that passes to a position."""
+
+    def __init__(self, at: Position) -> None:
+        self.at, self.last = at, time.monotonic()
+        self.since_rate = self.last
+
+    def tick(self) -> None:
+        """Add the time since the last tick."""
+        now = time.monotonic()
+        self.at.seconds += now - self.last
+        self.at.phase_seconds += now - self.last
+        self.last = now
+
+    def rate(self, count: int) -> float:
+        """Things per second since the last call."""
+        now = time.monotonic()
+        rate = count / max(now - self.since_rate, 1e-9)
+        self.since_rate = now
+        return rate
+
+
+def averages(sums: dict[str, float], updates: int, phase: Phase) -> dict[str, float | None]:
+    """Means over the updates; the exploratory fractions of the joint phase, None elsewhere (see the glossary)."""
+    line: dict[str, float | None] = {
+        "loss": sums["loss"] / updates,
+        "gradient_norm": sums["gradient_norm"] / updates,
+        "skipped": round(sums["skipped"]),
+    }
+    if phase.objective != "selectr":
+        return line
+    line["selector_loss"] = sums["selector_loss"] / updates
+    line["selector_gradient_norm"] = sums["selector_gradient_norm"] / updates
+    if phase.trains != "both":
+        return line
+    for over, total in (("ms", sums["ms_queries"]), ("all", sums["queries"])):
+        for closest in ("loss", "hamming"):
+            share = sums[f"exploratory_{closest}"] / total if total else None
+            line[f"exploratory_{over}_{closest}"] = share
+    return line
+
+
+def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
+    """Refuse data that cannot be trained on, in one sentence."""
+    for name, data in (("train", train), ("dev", dev)):
+        if data.problem.task != settings.task:
+            raise FileError(f"{name}: the data is of task {data.problem.task}, the recipe is for {settings.task}")
+    if settings.network.kind == "rrn" and train.problem.size != dev.problem.size:
+        raise FileError(
+            f"dev: the RRN is bound to the size of its board, which is {train.problem.size} in train and "
+            f"{dev.problem.size} in dev"
+        )
+    if not len(train.solutions):
+        raise FileError("train: the data lists no solutions to train on")
+    for phase in phases_of(settings):
+        sampling = phase.settings.sampling
+        share = sampling if isinstance(sampling, (int, float)) else {"ms": 1.0, "os": 0.0}.get(sampling)
+        if share is not None and share > 0 and not train.multiple.any():
+            raise FileError(f"train: phase {phase.name} samples MS queries, but the data has none")
+        if share is not None and share < 1 and train.multiple.all():
+            raise FileError(f"train: phase {phase.name} samples OS queries, but the data has none")

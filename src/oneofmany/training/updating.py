@@ -1,0 +1,290 @@
+"""One update: draw a batch, predict, weigh the listed solutions, step. On a GPU the whole of it is one CUDA graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from oneofmany.data.batches import DeviceData
+from oneofmany.networks.protocol import arguments_of
+from oneofmany.objectives import Objective, SelectR, binary_hamming_reward, hamming_reward
+from oneofmany.problems import Batch
+from oneofmany.training.distributed import Group
+from oneofmany.training.learners import Learners, Optimiser
+from oneofmany.training.phases import Phase, build_objective
+from oneofmany.training.revealing import draw_reveal, reveal
+from oneofmany.training.settings import Settings
+from oneofmany.training.streams import generator_of, seed_of
+
+MEASURED = (
+    "loss",
+    "gradient_norm",
+    "skipped",
+    "selector_loss",
+    "selector_gradient_norm",
+    "queries",
+    "ms_queries",
+    "exploratory_loss",
+    "exploratory_hamming",
+)
+"""What an update adds up on the device; see the glossary of metrics."""
+WARM_UPS = 3
+"""Updates that run as they are before the next one is captured."""
+
+
+class Updater:
+    """Runs the updates of one phase.
+
+    Args:
+        settings: the run's.
+        phase: which phase.
+        learners: networks and optimisers.
+        data: the training data on the device.
+        group: the processes among which a batch is split.
+    """
+
+    def __init__(self, settings: Settings, phase: Phase, learners: Learners, data: DeviceData, group: Group) -> None:
+        self.settings, self.phase, self.learners, self.data, self.group = settings, phase, learners, data, group
+        self.objective = build_objective(settings, phase)
+        self.hamming = binary_hamming_reward if settings.network.readout == "threshold" else hamming_reward
+        self.device = data.device
+        self.rows = group.rows(phase.settings.batch)
+        self.takes = arguments_of(learners.network)
+        self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=self.device)
+        self.temperature = torch.zeros((), device=self.device)
+        self.capturing = settings.capture and self.device.type == "cuda" and group.size == 1
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]] = {}
+        self._warm: dict[int, int] = {}
+        learners.network.train()
+
+    def run(self, update: int, lr: float, progress: float) -> None:
+        """Run update number ``update``; ``progress`` is the share of the phase's budget that is used up."""
+        self._set_lr(lr)
+        if self.settings.start_temperature:
+            self.temperature.fill_(self.settings.start_temperature * max(0.0, 1 - progress))
+        burn_in = self._burn_in(update)
+        inputs = self.draw(update)
+        if not self.capturing:
+            self.step(inputs, burn_in)
+        elif burn_in in self._graphs:
+            graph, static = self._graphs[burn_in]
+            for name, value in inputs.items():
+                static[name].copy_(value)
+            graph.replay()
+        else:
+            self._warm_up_or_capture(inputs, burn_in)
+        if self.learners.lagged is not None and self.phase.trains == "both":
+            self.learners.lagged.update()
+
+    def measured(self) -> dict[str, float]:
+        """Sums over all processes since the last call, which begin anew; this waits for the device."""
+        sums = self.group.sum(self.sums).tolist()
+        self.sums.zero_()
+        return dict(zip(MEASURED, sums, strict=True))
+
+    # ---- drawing ---------------------------------------------------------------------------------------------------
+
+    def draw(self, update: int) -> dict[str, Tensor]:
+        """Everything random of one update: drawn for the whole batch, cut to this process's slice."""
+        s, phase = self.settings, self.phase
+        generator = generator_of(self.device, s.seed, phase.stream, update)
+        size, problem = phase.settings.batch, self.data.problem
+        inputs = {"rows": self.data.draw_rows(size, generator, phase.settings.sampling)[self.rows]}
+        if s.reveal:
+            inputs["reveal"] = draw_reveal(size, problem.variables, generator)[self.rows]
+        if "noise" in self.takes:
+            noise = torch.randn(s.starts, size, problem.choices, generator=generator, device=self.device)
+            inputs["noise"] = noise[:, self.rows].flatten(0, 1)
+        if "seed" in self.takes:
+            inputs["seed"] = torch.randint(2**62, (1,), generator=generator, device=self.device)
+        if self.objective.draws:
+            listed = 1 if str(phase.settings.sampling).startswith("pairs") else self.data.most_listed
+            inputs["weights"] = torch.rand(size, listed, generator=generator, device=self.device)[self.rows]
+        return inputs
+
+    def _burn_in(self, update: int) -> int:
+        choices = self.settings.burn_in
+        return choices[seed_of(self.settings.seed, self.phase.stream, update, "burn-in") % len(choices)]
+
+    # ---- the step --------------------------------------------------------------------------------------------------
+
+    def step(self, inputs: dict[str, Tensor], burn_in: int = 0) -> None:
+        """Forward, losses, backward, clip, optimisers, moving average, sums. Nothing here waits for the device."""
+        s, learners, phase = self.settings, self.learners, self.phase
+        batch = self.data.batch(inputs["rows"], phase.settings.sampling)
+        if s.reveal:
+            batch = reveal(batch, s.reveal, inputs["reveal"])
+        offset = int(learners.network.value_offset)  # pyright: ignore
+        solutions, mask = batch.solutions + offset, batch.mask
+        with torch.set_grad_enabled(phase.trains != "selector"):
+            logits = self._predict(learners.network, batch, inputs, burn_in)
+        local = self._local(mask)
+        counts = self.group.sum(local)
+        zero = torch.zeros((), device=self.device)
+        measured = dict.fromkeys(MEASURED, zero) | {"queries": local[0], "ms_queries": local[1]}
+        losses = []
+        if isinstance(self.objective, SelectR):
+            loss, selector_loss = self._selectr(self.objective, batch, solutions, logits, inputs, burn_in, measured)
+            losses.append(selector_loss * self._share(local, counts, 1))
+            measured["selector_loss"] = losses[-1].detach()
+        else:
+            pair_losses = self._pair_losses(self.objective, logits, solutions, mask)
+            loss = self.objective.reduce(pair_losses, mask, noise=inputs.get("weights"))
+        loss = loss * s.loss_scale * self._share(local, counts, 0)
+        if phase.trains != "selector":
+            losses.append(loss)
+        for optimiser in (learners.optimiser, learners.selector_optimiser):
+            if optimiser is not None:
+                optimiser.zero_grad(set_to_none=True)
+        torch.stack(losses).sum().backward()
+        measured["loss"] = loss.detach()
+        if phase.trains != "selector":
+            measured["gradient_norm"], skipped = self._apply(learners.network, learners.optimiser, counts[0])
+            measured["skipped"] = skipped
+            self._follow(skipped)
+        if phase.trains != "network" and learners.selector is not None and learners.selector_optimiser is not None:
+            norm, _ = self._apply(learners.selector, learners.selector_optimiser, counts[1])
+            measured["selector_gradient_norm"] = norm
+        share = 1 / self.group.size
+        per_process = {"gradient_norm", "skipped", "selector_gradient_norm"}
+        values = [measured[name].double() * (share if name in per_process else 1) for name in MEASURED]
+        self.sums += torch.stack(values)
+
+    def _predict(self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int) -> Tensor:
+        """Logits [B, R, V] or [T, S*B, R, V], start by start."""
+        arguments: dict[str, Tensor | int] = {}
+        if "noise" in self.takes:
+            arguments["noise"] = inputs["noise"]
+            if self.settings.starts > 1:
+                batch = batch[torch.arange(len(batch), device=self.device).repeat(self.settings.starts)]
+        if "seed" in self.takes:
+            arguments |= {"seed": inputs["seed"], "row_offset": self.rows.start}
+        with self._autocast():
+            if burn_in:
+                with torch.no_grad():
+                    _, state = network(batch, steps=burn_in, every_step=False, return_state=True, **arguments)
+                arguments["state"] = state
+            return network(batch, **arguments)
+
+    def _pair_losses(self, objective: Objective | SelectR, logits: Tensor, solutions: Tensor, mask: Tensor) -> Tensor:
+        """[T, B, K]; of several starts the (softened) minimum for every listed solution."""
+        starts = self.settings.starts
+        if starts == 1:
+            return objective.pair_losses(logits, solutions, mask)
+        pairs = objective.pair_losses(logits, solutions.repeat(starts, 1, 1), mask.repeat(starts, 1))
+        pairs = pairs.unflatten(1, (starts, -1))  # [T, S, B, K]
+        mean = pairs.detach().mean(0)
+        if self.settings.start_temperature:
+            weights = (-mean / self.temperature.clamp_min(1e-3)).softmax(0)
+        else:
+            weights = (mean == mean.amin(0)).to(mean.dtype)
+            weights = weights / weights.sum(0)
+        return (weights * pairs).sum(1)
+
+    def _selectr(
+        self,
+        objective: SelectR,
+        batch: Batch,
+        solutions: Tensor,
+        logits: Tensor,
+        inputs: dict[str, Tensor],
+        burn_in: int,
+        measured: dict[str, Tensor],
+    ) -> tuple[Tensor, Tensor]:
+        """Both losses of section 3.4, from before either network is updated; and how exploratory the selector is."""
+        learners, mask = self.learners, batch.mask
+        assert learners.selector is not None
+        first = logits if self.settings.starts == 1 else logits[:, : len(batch)]
+        if learners.lagged is None:
+            copied = first.detach()
+        else:
+            copied = self._predict(learners.lagged, batch, inputs, burn_in)
+            copied = copied if self.settings.starts == 1 else copied[:, : len(batch)]
+        with self._autocast():
+            scores = learners.selector(copied, batch).float()
+        pair_losses = self._pair_losses(objective, logits, solutions, mask)
+        hamming = self.hamming(first.detach(), solutions)
+        exact = self.settings.selector_training.reward == "exact" and objective.reward is not None
+        rewards = objective.reward(first.detach(), solutions) if exact and objective.reward else hamming
+        noise = inputs.get("weights")
+        loss = objective.reduce(pair_losses, mask, scores, noise=noise)
+        selector_loss = objective.reduce_rewards(rewards, mask, scores, noise=noise)
+        with torch.no_grad():
+            multiple = mask.sum(1) > 1
+            favourite = scores.masked_fill(~mask, -torch.inf).argmax(1, keepdim=True)
+            closest = pair_losses.mean(0).masked_fill(~mask, torch.inf).argmin(1, keepdim=True)
+            agreement = hamming.mean(0).masked_fill(~mask, -torch.inf)
+            nearer = agreement.amax(1, keepdim=True) > agreement.gather(1, favourite)
+            measured["exploratory_loss"] = ((favourite != closest)[:, 0] & multiple).sum()
+            measured["exploratory_hamming"] = (nearer[:, 0] & multiple).sum()
+        return loss, selector_loss
+
+    def _apply(self, network: nn.Module, optimiser: Optimiser, trained: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum over processes, clip and step; nothing changes where nothing was trained on or the gradient is bad."""
+        parameters = [p for p in network.parameters() if p.requires_grad]
+        self.group.sum_gradients(parameters)
+        limit = self.settings.clip if self.settings.clip is not None else float("inf")
+        norm = nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
+        bad = ~norm.isfinite() | (norm > self.settings.largest_gradient) | (trained == 0)
+        skipped = bad.float()
+        # The fused optimisers skip a step, with its momentum, decay and count, where this says 1.
+        optimiser.found_inf = skipped  # pyright: ignore
+        optimiser.step()
+        return norm.nan_to_num(0.0, 0.0, 0.0), skipped
+
+    @torch.no_grad()
+    def _follow(self, skipped: Tensor) -> None:
+        """The moving average takes a step towards the network."""
+        if self.learners.average is None:
+            return
+        weight = (1 - self.settings.ema) * (1 - skipped)
+        for average, live in zip(self.learners.average.parameters(), self.learners.network.parameters(), strict=True):
+            average.lerp_(live, weight)
+
+    # ---- small things ----------------------------------------------------------------------------------------------
+
+    def _local(self, mask: Tensor) -> Tensor:
+        """How many queries of this process's slice train the network, and how many the selector: [2]."""
+        listed = mask.sum(1)
+        trained = listed == 1 if self.phase.objective == "unique" else listed > 0
+        return torch.stack([trained.sum(), (listed > 1).sum()])
+
+    def _share(self, local: Tensor, counts: Tensor, which: int) -> Tensor | float:
+        """What turns the mean over this process's queries into its part of the mean over the whole batch."""
+        if self.group.size == 1:
+            return 1.0
+        return local[which] / counts[which].clamp_min(1)
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self.settings.precision != "bfloat16":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+
+    def _set_lr(self, lr: float) -> None:
+        for group in self.learners.optimiser.param_groups:
+            group["lr"].fill_(lr)
+
+    def _warm_up_or_capture(self, inputs: dict[str, Tensor], burn_in: int) -> None:
+        """The first few updates run as they are, on a stream of their own; the next one is captured and replayed."""
+        if self._warm.get(burn_in, 0) < WARM_UPS:
+            self._warm[burn_in] = self._warm.get(burn_in, 0) + 1
+            _on_side_stream(lambda: self.step(inputs, burn_in))
+            return
+        static = {name: value.clone() for name, value in inputs.items()}
+        graph = torch.cuda.CUDAGraph()
+        pool = next(iter(self._graphs.values()))[0].pool() if self._graphs else None
+        with torch.cuda.graph(graph, pool=pool):
+            self.step(static, burn_in)
+        self._graphs[burn_in] = (graph, static)
+        graph.replay()
+
+
+def _on_side_stream(work: Callable[[], None]) -> None:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        work()
+    torch.cuda.current_stream().wait_stream(side)
