@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import oneofmany
 from oneofmany.exact import solve
 from oneofmany.networks.equivariant import EquivariantNetwork, used_kinds
 from oneofmany.networks.inference import Choice, predict
@@ -32,6 +34,9 @@ from oneofmany.problems import Batch, Problem, Query, nqueens
 
 Tell = Callable[[int, int], None]
 """Called with how many queries are answered, of how many."""
+
+Noise = torch.Generator | None
+T = TypeVar("T")
 
 TRIES = 8
 """Noisy starts that are tried for each of the different answers that are wanted."""
@@ -62,7 +67,7 @@ class Answer:
 
     @property
     def confidence(self) -> float | None:
-        """The network's probability of the whole answer, 0..1; as sure as the network is, not as often as it is right."""
+        """The network's probability of the whole answer, 0..1: how sure it is, which is not how often it is right."""
         return None if self.log_probability is None else math.exp(self.log_probability)
 
 
@@ -93,7 +98,9 @@ class Solver:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
         if steps is not None and not saved.settings.has_steps:
             raise ValueError(f"steps: this network ({saved.settings.kind}) has no steps to choose, got {steps}")
-        self.saved, self.starts, self.choose, self.seed, self.batch_size = saved, starts, choose, seed, batch_size
+        self.saved, self.starts, self.seed, self.batch_size = saved, starts, seed, batch_size
+        self.network: Any = saved.network
+        self.choose: Choice = choose
         self.steps = steps or (saved.settings.test_steps if saved.settings.has_steps else None)
         self.noisy = "noise" in arguments_of(saved.network)
         self.device = next(saved.network.parameters()).device
@@ -102,20 +109,16 @@ class Solver:
 
     def answer(self, queries: Sequence[Query], tell: Tell | None = None) -> list[Answer]:
         """One answer to every query."""
-        answers: dict[int, Answer] = {}
-        for rows, batch, generator in self._batches(queries):
-            start = time.perf_counter()
-            logits = self._logits(batch, generator, self.starts)
-            found = self._read_off(batch, logits, time.perf_counter() - start)
-            answers.update(zip(rows, found, strict=True))
-            if tell:
-                tell(len(answers), len(queries))
-        return [answers[row] for row in range(len(queries))]
+
+        def work(rows: list[int], batch: Batch, noise: Noise) -> list[Answer]:
+            return self._start(batch, noise, self.starts)
+
+        return self._in_batches(queries, work, tell)
 
     def distinct(
         self, queries: Sequence[Query], number: int, *, tries: int | None = None, tell: Tell | None = None
     ) -> list[list[Answer]]:
-        """Up to ``number`` different answers to every query, one from each of several noisy starts.
+        """Up to ``number`` different answers to every query, each from a noisy start of its own.
 
         Valid answers come first, in the order in which they were found; others fill the rest. Starts are tried until
         every query of a batch has enough valid answers, at most ``tries`` of them (``TRIES`` for each wanted answer).
@@ -123,55 +126,36 @@ class Solver:
         if number < 1:
             raise ValueError(f"distinct: expected at least 1 answer, got {number}")
         self._needs_noise("distinct", number)
-        answers: dict[int, list[Answer]] = {}
-        for rows, batch, generator in self._batches(queries):
+
+        def work(rows: list[int], batch: Batch, noise: Noise) -> list[list[Answer]]:
             found: list[dict[bytes, Answer]] = [{} for _ in rows]
             for _ in range(tries or TRIES * number):
-                start = time.perf_counter()
-                logits = self._logits(batch, generator, 1)
-                for seen, answer in zip(
-                    found, self._read_off(batch, logits, time.perf_counter() - start), strict=True
-                ):
+                for seen, answer in zip(found, self._start(batch, noise, 1), strict=True):
                     seen.setdefault(answer.values.tobytes(), answer)
                 if all(sum(answer.valid for answer in seen.values()) >= number for seen in found):
                     break
-            for row, seen in zip(rows, found, strict=True):
-                answers[row] = sorted(seen.values(), key=lambda answer: not answer.valid)[:number]
-            if tell:
-                tell(len(answers), len(queries))
-        return [answers[row] for row in range(len(queries))]
+            return [sorted(seen.values(), key=lambda answer: not answer.valid)[:number] for seen in found]
+
+        return self._in_batches(queries, work, tell)
 
     def weigh(
         self, queries: Sequence[Query], found: Sequence[Sequence[Answer]], tell: Tell | None = None
     ) -> list[list[Answer]]:
-        """The same solutions with the network's probability of each and their shares, the likeliest first.
+        """Solutions that were found for every query, with the network's probability of each, the likeliest first.
 
         The probability is the mean over ``starts`` noisy starts. Shares add up to 1 over the solutions of a query; the
         probabilities add up to what the network gives to all of them together.
         """
-        weighed: dict[int, list[Answer]] = {}
-        for rows, batch, generator in self._batches(queries):
+
+        def work(rows: list[int], batch: Batch, noise: Noise) -> list[list[Answer]]:
             start = time.perf_counter()
-            every_start = [self._logits(batch, generator, 1).double() for _ in range(self.starts)]
-            for i, row in enumerate(rows):
-                listed = [answer for answer in found[row] if answer.valid]
-                if not listed:
-                    weighed[row] = list(found[row])
-                    continue
-                solutions = torch.from_numpy(np.stack([answer.values for answer in listed])).to(self.device)
-                each = torch.stack([self._log_probability(logits[i], solutions) for logits in every_start])
-                total = each.logsumexp(0) - math.log(self.starts)
-                share = total.softmax(0)
-                weighed[row] = [
-                    replace(listed[k], log_probability=float(total[k]), share=float(share[k]))
-                    for k in total.argsort(descending=True, stable=True).tolist()
-                ]
+            every_start = [self._logits(batch, noise, 1).cpu().double() for _ in range(self.starts)]
             spent = (time.perf_counter() - start) / len(rows)
-            for row in rows:
-                weighed[row] = [replace(answer, seconds=answer.seconds + spent) for answer in weighed[row]]
-            if tell:
-                tell(len(weighed), len(queries))
-        return [weighed[row] for row in range(len(queries))]
+            return [
+                self._weighed(found[row], [logits[i] for logits in every_start], spent) for i, row in enumerate(rows)
+            ]
+
+        return self._in_batches(queries, work, tell)
 
     def refusal(self, query: Query) -> str | None:
         """Why this network cannot answer a query, in one sentence; None where it can."""
@@ -179,7 +163,7 @@ class Solver:
         trained, asked = f"{saved.task} {saved.size}", f"{problem.task} {problem.size}"
         if isinstance(network, EquivariantNetwork):
             kinds, relation_kind = used_kinds(problem, network.inequalities)
-            needed = (kind for kind in kinds if kind != relation_kind or len(query.relations))
+            needed = (kind for kind in kinds if kind != relation_kind or (query.relations >= 0).any())
             if unknown := [kind for kind in needed if kind not in network.step.block.kinds]:
                 return (
                     f"the network was trained on {trained} and knows no rules of kind {' and '.join(unknown)}, "
@@ -203,37 +187,62 @@ class Solver:
                 f"query, got {number}"
             )
 
-    def _batches(self, queries: Sequence[Query]) -> Iterator[tuple[list[int], Batch, torch.Generator | None]]:
-        """Rows, batch and noise source; every problem has its own source, so others do not change its answers."""
+    def _in_batches(
+        self, queries: Sequence[Query], work: Callable[[list[int], Batch, Noise], list[T]], tell: Tell | None
+    ) -> list[T]:
+        """What ``work`` makes of every query. Every problem has noise of its own: others do not change its answers."""
         for query in queries:
             if why := self.refusal(query):
                 raise ValueError(why)
+        made: dict[int, T] = {}
         for problem, rows in _by_problem(queries).items():
-            generator = torch.Generator().manual_seed(self.seed) if self.noisy else None
-            for start in range(0, len(rows), self.batch_size):
-                part = rows[start : start + self.batch_size]
-                yield part, _batch(problem, [queries[row] for row in part], self.device), generator
+            noise = torch.Generator().manual_seed(self.seed) if self.noisy else None
+            for first in range(0, len(rows), self.batch_size):
+                part = rows[first : first + self.batch_size]
+                batch = _batch(problem, [queries[row] for row in part], self.device)
+                made.update(zip(part, work(part, batch, noise), strict=True))
+                if tell:
+                    tell(len(made), len(queries))
+        return [made[row] for row in range(len(queries))]
 
-    def _logits(self, batch: Batch, generator: torch.Generator | None, starts: int) -> Tensor:
+    def _start(self, batch: Batch, noise: Noise, starts: int) -> list[Answer]:
+        start = time.perf_counter()
+        values, valid, sure = self._read_off(batch, self._logits(batch, noise, starts))
+        seconds = (time.perf_counter() - start) / len(batch)
+        rows = zip(values, valid, sure, strict=True)
+        return [Answer(own, ok, "network", p, seconds=seconds) for own, ok, p in rows]
+
+    def _logits(self, batch: Batch, noise: Noise, starts: int) -> Tensor:
         """[B, R, classes] of the chosen start's last step."""
         logits = predict(
-            self.saved.network, batch, steps=self.steps, starts=starts, generator=generator, choose=self.choose
+            self.network, batch, steps=self.steps, starts=starts, generator=noise, choose=self.choose
         ).logits.float()
         if not torch.isfinite(logits).all():
             raise ValueError("the network's answers are not finite numbers: its weights are damaged")
         return logits
 
-    def _read_off(self, batch: Batch, logits: Tensor, seconds: float) -> list[Answer]:
+    def _read_off(self, batch: Batch, logits: Tensor) -> tuple[np.ndarray, list[bool], list[float]]:
+        """Values uint8 [B, R], whether valid, and their log-probability."""
         if self.saved.settings.readout == "threshold":
             taken = logits > 0
             values = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1) + 1, 0)
             sure = F.logsigmoid(logits.abs()).sum((1, 2))
         else:
             best, place = logits.log_softmax(-1).max(-1)
-            values, sure = place + 1 - self._offset, best.sum(-1)
+            values, sure = place + 1 - self.network.value_offset, best.sum(-1)
         valid = batch.problem.check(values - 1, batch.query, batch.relations)
-        rows = zip(values.cpu().numpy().astype(np.uint8), valid.tolist(), sure.tolist(), strict=True)
-        return [Answer(own, ok, "network", p, seconds=seconds / len(batch)) for own, ok, p in rows]
+        return values.cpu().numpy().astype(np.uint8), valid.tolist(), sure.tolist()
+
+    def _weighed(self, found: Sequence[Answer], every_start: list[Tensor], seconds: float) -> list[Answer]:
+        listed = [replace(answer, seconds=answer.seconds + seconds) for answer in found]
+        if not all(answer.valid for answer in listed):  # there is no solution
+            return listed
+        solutions = torch.from_numpy(np.stack([answer.values for answer in listed]))
+        each = torch.stack([self._log_probability(logits, solutions) for logits in every_start])
+        total = each.logsumexp(0) - math.log(len(each))
+        share = total.softmax(0)
+        order = total.argsort(descending=True, stable=True).tolist()
+        return [replace(listed[k], log_probability=float(total[k]), share=float(share[k])) for k in order]
 
     def _log_probability(self, logits: Tensor, solutions: Tensor) -> Tensor:
         """[K] of solutions uint8 [K, R] under the logits [R, classes] of their query."""
@@ -243,11 +252,7 @@ class Solver:
             taken = logits.expand(len(values), -1, -1).gather(-1, values)[..., 0]
             return F.logsigmoid(-logits).sum() + taken.sum(-1)
         per_class = logits.log_softmax(-1).expand(len(values), -1, -1)
-        return per_class.gather(-1, values + self._offset)[..., 0].sum(-1)
-
-    @property
-    def _offset(self) -> int:
-        return int(self.saved.network.value_offset)  # pyright: ignore[reportArgumentType]
+        return per_class.gather(-1, values + self.network.value_offset)[..., 0].sum(-1)
 
 
 def solve_exactly(
@@ -287,6 +292,11 @@ def fall_back(queries: Sequence[Query], found: Sequence[Sequence[Answer]], numbe
         new = [replace(answer, seconds=answer.seconds + asked) for answer in exact]
         kept[row] += [answer for answer in new if answer.values.tobytes() not in known][: number - len(kept[row])]
     return kept
+
+
+def bundled(task: str) -> Path:
+    """Where the bundled network of a task lies, if there is one."""
+    return Path(oneofmany.__file__).parent / "weights" / f"{task}.safetensors"
 
 
 @cache

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
 from statsmodels.stats.weightstats import DescrStatsW
 
+from oneofmany import evaluation
 from oneofmany.evaluation import gain, mcnemar, over_seeds
 
 shares = st.lists(st.integers(0, 10_000).map(lambda n: n / 10_000), min_size=2, max_size=8)
@@ -88,8 +89,16 @@ def test_bad_input(call, message):
         call()
 
 
-def test_evaluating_needs_torch_numpy_and_safetensors_alone():
-    heavy = {"scipy", "numba", "pandas", "statsmodels", "rich", "tyro", "matplotlib", "jinja2"}
-    program = f"import sys, oneofmany.evaluation; print(sorted({heavy} & set(sys.modules)))"
+@pytest.mark.parametrize(("module", "needs"), [("accuracy", ["torch"]), ("predictions", ["torch"]), ("statistics", [])])
+def test_what_the_modules_load(module, needs):
+    heavy = {"torch", "scipy", "numba", "pandas", "statsmodels", "rich", "tyro", "matplotlib", "jinja2"}
+    program = f"import sys, oneofmany.evaluation.{module}; print(sorted({heavy} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
+    assert result.stdout.strip() == str(needs)
+
+
+def test_every_public_name_is_there():
+    for name in evaluation.__all__:
+        assert getattr(evaluation, name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        evaluation.nothing  # noqa: B018

@@ -110,7 +110,7 @@ def fake_history(rng, objective, final, entries=40, joint=False):
 
 
 def fake_grid(seed=0, seeds=(42, 1729, 3120), queries=4000):
-    """Records of the whole of Table 2, of the 180k comparison and of the equivariant network, near the paper's values."""
+    """Records of all of Table 2, of the 180k comparison and of the equivariant network, near the paper's values."""
     from oneofmany.report import paper
 
     rng = np.random.default_rng(seed)

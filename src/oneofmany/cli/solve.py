@@ -20,7 +20,7 @@ from oneofmany.cli.reading import Read, find_task, read_queries
 from oneofmany.cli.terminal import draw_boards, progress, results, say
 from oneofmany.networks.inference import Choice
 from oneofmany.problems import Query, Task
-from oneofmany.solving import Answer, Solver, fall_back, prepare, solve_exactly
+from oneofmany.solving import Answer, Solver, bundled, fall_back, prepare, solve_exactly
 
 FEW = 20
 """So many queries of a file are drawn as boards on a terminal."""
@@ -29,8 +29,8 @@ WEIGHING = 16
 
 
 def solve(
-    task: tyro.conf.Positional[str],
-    query: tyro.conf.Positional[str | None] = None,
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")],
+    query: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[QUERY|FILE]")] = None,
     *,
     weights: str | None = None,
     exact: bool = False,
@@ -50,7 +50,9 @@ def solve(
     """Answer queries with a trained network, with the exact enumerator, or with both.
 
     Example: oneofmany solve nqueens "3 . 5 . . . 2 ."
+
     Example: oneofmany solve sudoku puzzles.txt --weights runs/mine --fallback exact > answers.txt
+
     Example: oneofmany solve sudoku puzzles.txt --exact --json
 
     A query on the command line is drawn as a board, and so are the queries of a file on a terminal, up to 20. Else an
@@ -87,7 +89,7 @@ def solve(
         solver = Solver(saved, steps=steps, starts=tried, choose=choose, seed=seed, batch_size=batch)
         read = _accepted(solver, read)
     queries = [one for _, one in read.queries]
-    if exact or fallback or list_all:
+    if queries and (exact or fallback or list_all):
         _prepare_enumerator()
     began = time.perf_counter()
     with progress() as bar:
@@ -168,10 +170,10 @@ def _read(task: Task, query: str | None) -> Read:
 
 
 def _bundled(task: str) -> Path:
-    path = Path(oneofmany.__file__).parent / "weights" / f"{task}.safetensors"
+    path = bundled(task)
     if not path.is_file():
         raise ValueError(
-            f"there is no bundled network of {task} here: name a weights file or a run with --weights, or use the "
+            f"there is no bundled network of {task}: name a weights file or a run with --weights, or use the "
             "enumerator with --exact"
         )
     return path
@@ -180,6 +182,11 @@ def _bundled(task: str) -> Path:
 def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(f"--device: expected cpu, cuda or mps, got {name!r}")
+    try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"--device: {name} cannot be used here ({str(error).splitlines()[0]})") from None
@@ -257,19 +264,34 @@ def _words(answer: Answer) -> str:
     if _state(answer) == "no solution":
         return "there is no solution (from the enumerator)"
     if answer.share is not None:
-        return f"{answer.share:.1%} of the network's probability (log-probability {answer.log_probability:.3f})"
+        return f"share {_percent(answer.share)} (log-probability {answer.log_probability:.3f})"
     source = "the network" if answer.source == "network" else "the enumerator"
-    sure = "" if answer.confidence is None else f", confidence {answer.confidence:.1%}"
-    return f"{'valid' if answer.valid else 'not valid'} (from {source}{sure}, {1000 * answer.seconds:.3g} ms)"
+    sure = "" if answer.confidence is None else f", confidence {_percent(answer.confidence)}"
+    return f"{'valid' if answer.valid else 'not valid'} (from {source}{sure}, {_duration(answer.seconds)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("s", 1), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _summary(found: Sequence[Sequence[Answer]], seconds: float) -> str:
     answers = [answer for of_query in found for answer in of_query]
     states = Counter(_state(answer) for answer in answers)
-    counted = ", ".join(f"{states[state]:,} {state}" for state in ("valid", "invalid", "no solution") if states[state])
+    words = {"valid": "valid", "invalid": "not valid", "no solution": "without a solution"}
+    counted = ", ".join(f"{states[state]:,} {text}" for state, text in words.items() if states[state])
     sources = Counter(answer.source for answer in answers)
-    origin = {"network": "the network", "exact": "the enumerator"}
-    from_where = ", ".join(f"{sources[name]:,} from {text}" for name, text in origin.items() if sources[name])
+    names = {"network": "the network", "exact": "the enumerator"}
+    origin = ", ".join(f"{sources[source]:,} from {text}" for source, text in names.items() if sources[source])
+    if any(answer.share is not None for answer in answers):
+        given = sum(answer.confidence or 0 for answer in answers) / len(found)
+        origin += f", to which the network gives {_percent(given)} of its probability{' on average' * (len(found) > 1)}"
     queries = f"{len(found):,} {'query' if len(found) == 1 else 'queries'}"
     several = f" with {len(answers):,} answers" if len(answers) != len(found) else ""
-    return f"{queries}{several}: {counted}; {from_where}; {1000 * seconds / len(found):.3g} ms a query"
+    return f"{queries}{several}: {counted}; {origin}; {_duration(seconds / len(found))} a query"

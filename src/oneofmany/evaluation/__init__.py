@@ -1,9 +1,13 @@
 """Evaluation: accuracy by validity, predictions on disk, statistics over seeds and between networks."""
 
-from oneofmany.evaluation.accuracy import Outcomes, Readout, evaluate
-from oneofmany.evaluation.predictions import load_predictions, save_predictions
+from typing import TYPE_CHECKING, Any
+
 from oneofmany.evaluation.scores import Score, wilson
 from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mcnemar, over_seeds
+
+if TYPE_CHECKING:
+    from oneofmany.evaluation.accuracy import Outcomes, Readout, evaluate
+    from oneofmany.evaluation.predictions import load_predictions, save_predictions
 
 __all__ = [
     "Gain",
@@ -20,3 +24,12 @@ __all__ = [
     "save_predictions",
     "wilson",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Whoever wants statistics alone, as the report does, does not wait for torch.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from oneofmany.evaluation import accuracy, predictions
+
+    return getattr(predictions if name.endswith("_predictions") else accuracy, name)

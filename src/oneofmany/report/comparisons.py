@@ -63,7 +63,7 @@ def significance(grid: Grid) -> Table:
     """McNemar's exact test of SelectR against MinLoss: the runs that dev picks, on the whole test set."""
     rows = []
     for task in TASKS:
-        published = Cell(f"{paper.MCNEMAR[task]:.2g}", {"p": paper.MCNEMAR[task]})
+        published = Cell(f"{paper.MCNEMAR[task]:.3g}", {"p": paper.MCNEMAR[task]})
         pair = compared_pair(grid, task)
         if pair is None:
             rows.append((Cell(name_of(task)), *[Cell()] * 5, published))
@@ -73,7 +73,7 @@ def significance(grid: Grid) -> Table:
         found = mcnemar(first, second)
         both, neither = int((first & second).sum()), int((~first & ~second).sum())
         counts = [Cell(f"{n:,}", {"": n}, commands) for n in (found.only_first, found.only_second, both, neither)]
-        rows.append((Cell(name_of(task)), *counts, Cell(f"{found.p:.2g}", {"p": found.p}, commands), published))
+        rows.append((Cell(name_of(task)), *counts, Cell(f"{found.p:.3g}", {"p": found.p}, commands), published))
     return Table(
         "mcnemar",
         "SelectR against MinLoss: exact McNemar test",

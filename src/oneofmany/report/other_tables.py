@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from oneofmany.report import paper
 from oneofmany.report.cells import accuracy_cell, count_cell, interval_cell, mean_and_best, number_cell, seeds_cell
-from oneofmany.report.paper import OBJECTIVES, SUBSETS, TASKS, name_of
+from oneofmany.report.paper import SUBSETS, name_of, order_of
 from oneofmany.report.records import (
     Evaluation,
     Grid,
@@ -30,7 +30,7 @@ def own_results(grid: Grid, variant: str) -> Table:
     Where the test set is the paper's, its result with the same objective stands beside it.
     """
     records = [record for record in grid.runs if variant_of(record) == variant]
-    cells = sorted({(r["task"], r["objective"]) for r in records}, key=lambda cell: _order(*cell))
+    cells = sorted({(r["task"], r["objective"]) for r in records}, key=lambda cell: order_of(*cell))
     comparable = all(_on_papers_test(record) for record in records)
     rows = []
     for task, objective in cells:
@@ -48,7 +48,7 @@ def own_results(grid: Grid, variant: str) -> Table:
     network = " and ".join(sorted({name_of(record["network"]) for record in records}))
     return Table(
         f"own-{variant.replace('/', '-')}",
-        f"Recipes .../{variant}: accuracy of the {network} network, %",
+        f"Recipes …/{variant}: accuracy of the {network} network, %",
         shape,
         tuple(rows),
         "Mean over seeds and, in parentheses, the run that the dev set picks. Intervals: Student's t over seeds; with "
@@ -62,12 +62,6 @@ def _on_papers_test(record: Record) -> bool:
     about, task = (test_evaluation(record) or {}).get("data", {}), record["task"]
     in_paper = (task, record["objective"], "overall") in paper.TABLE_2
     return in_paper and about.get("name") == f"{task}-test" and about.get("size") == paper.TEST_SIZES[task]
-
-
-def _order(task: str, objective: str) -> tuple[int, str, int, str]:
-    """The paper's order, then the alphabet's."""
-    at_task = TASKS.index(task) if task in TASKS else len(TASKS)
-    return at_task, task, OBJECTIVES.index(objective) if objective in OBJECTIVES else len(OBJECTIVES), objective
 
 
 def _by_evaluation(grid: Grid) -> list[tuple[str, str, list[tuple[Record, Evaluation]]]]:

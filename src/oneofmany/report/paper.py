@@ -41,6 +41,13 @@ def name_of(word: str) -> str:
     return NAMES.get(word, word)
 
 
+def order_of(task: str, objective: str) -> tuple[int, str, int, str]:
+    """A key that sorts by the paper's order of tasks and objectives, a user's own after them."""
+    at_task = TASKS.index(task) if task in TASKS else len(TASKS)
+    at_objective = OBJECTIVES.index(objective) if objective in OBJECTIVES else len(OBJECTIVES)
+    return at_task, task, at_objective, objective
+
+
 class DataStatistics(NamedTuple):
     """A column of Table 1."""
 

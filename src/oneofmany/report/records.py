@@ -15,6 +15,7 @@ import numpy as np
 
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 from oneofmany.files import FileError
+from oneofmany.report.paper import order_of
 
 Record = dict[str, Any]
 """One run as JSON (``oneofmany.runs.read_record``)."""
@@ -126,7 +127,7 @@ class Grid:
     """The runs that count, one for every recipe and seed.
 
     Args:
-        runs: the records, ordered by recipe and seed.
+        runs: the records, ordered as in the paper and by seed.
         left_out: name of every other record and why it does not count.
     """
 
@@ -152,11 +153,12 @@ class Grid:
             else:
                 seeds[record["seed"]] = record
         runs: list[Record] = []
-        for _, groups in sorted(recipes.items()):
+        for groups in recipes.values():
             kept, *others = sorted(groups.values(), key=_preference)
-            runs += [record for _, record in sorted(kept.items())]
+            runs += kept.values()
             why = "other settings of the same recipe have more seeds or are better on dev"
             left_out += [(record["name"], why) for other in others for record in other.values()]
+        runs.sort(key=lambda r: (variant_of(r), *order_of(r["task"], r["objective"]), r["seed"]))
         return cls(tuple(runs), tuple(left_out))
 
     def at(self, task: str, objective: str, variant: str = "") -> list[Record]:

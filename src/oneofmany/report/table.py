@@ -17,7 +17,7 @@ class Cell:
         numbers: name -> number in full precision, for CSV; a cell "mean (best)" has two.
         commands: what made the numbers.
         best: whether this is the best of its column and group.
-        tone: ``up`` or ``down`` for a difference that is in our favour or not, else empty.
+        tone: ``up`` or ``down`` for a difference of a point or more, else empty.
     """
 
     text: str = ""
@@ -112,7 +112,7 @@ def columns(labels: Sequence[str], groups: Iterable[tuple[str, Sequence[str]]]) 
 def difference(ours: float, paper: float) -> Cell:
     """Ours minus the paper's, in points."""
     points = ours - paper
-    tone = "" if abs(points) < 0.005 else "up" if points > 0 else "down"
+    tone = "" if abs(points) < 1 else "up" if points > 0 else "down"
     return Cell(signed(points), {"points": points}, tone=tone)
 
 

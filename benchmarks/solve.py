@@ -1,0 +1,106 @@
+"""Answering Sudokus on the CPU: a network in batches beside the exact enumerator and OR-Tools CP-SAT, in one run.
+
+    python benchmarks/solve.py --weights runs/sudoku
+    python benchmarks/solve.py                          # a fresh network: its time counts, its answers do not
+
+The puzzles are made from minimal ones of our own, half of them with one solution and half with 2 to 50. Every side gives
+one solution to each, which the checker looks at. Loading and compiling are not part of the time.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import torch
+from ortools.sat.python import cp_model
+
+import oneofmany
+from oneofmany.data.sudoku import build_sudoku
+from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.saved import SavedNetwork
+from oneofmany.problems import Query, sudoku
+from oneofmany.problems.tasks.task import NO_RELATIONS
+from oneofmany.solving import Solver, fall_back, solve_exactly
+
+PROBLEM = sudoku()
+Result = TypeVar("Result")
+
+
+def cp_sat(query: np.ndarray) -> np.ndarray:
+    """One solution with OR-Tools on one thread, from the same choices and rules: uint8 [R]."""
+    model = cp_model.CpModel()
+    taken = [model.new_bool_var("") for _ in range(PROBLEM.choices)]
+    for rule in PROBLEM.rules:
+        model.add_exactly_one(taken[choice] for choice in rule.choices)
+    for variable, value in enumerate(query.tolist()):
+        if value:
+            model.add(taken[variable * 9 + value - 1] == 1)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.solve(model)
+    values = np.array([solver.boolean_value(one) for one in taken]).reshape(81, 9)
+    return (values.argmax(1) + 1).astype(np.uint8)
+
+
+def timed(work: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
+    """Best of some repeats: seconds and the result."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = work()
+        best = min(best, time.perf_counter() - start)
+    return best, result  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def fresh() -> SavedNetwork:
+    torch.manual_seed(0)
+    settings = NetworkSettings(kind="equivariant", steps=32)
+    return SavedNetwork(build_network(settings, PROBLEM).eval(), settings, "sudoku", 9, {})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", help="a bundled network's name, a weights file or a run folder")
+    parser.add_argument("--queries", type=int, default=1000, help="how many Sudokus (default: 1000)")
+    parser.add_argument("--steps", type=int, help="steps of the network; its own number by default")
+    parser.add_argument("--batch", type=int, default=64, help="queries at once (default: 64)")
+    parser.add_argument("--threads", type=int, help="threads of the network; PyTorch's own number by default")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+
+    dataset = build_sudoku(arguments.queries, "test", seed=0)
+    queries = [Query(PROBLEM, values, NO_RELATIONS) for values in dataset.query]
+    saved = oneofmany.load(arguments.weights) if arguments.weights else fresh()
+    if not arguments.weights:
+        print("NO --weights: a fresh network with random weights answers. Its time counts, its answers do not.")
+    solver = Solver(saved, steps=arguments.steps, batch_size=arguments.batch)
+    solver.answer(queries[: arguments.batch])  # warm up
+    solve_exactly(queries[:1])
+    steps = f"{solver.steps or saved.settings.steps} steps, " if saved.settings.has_steps else ""
+    print(
+        f"{len(queries):,} Sudokus, {int(dataset.multiple.sum()):,} with several solutions; {saved.settings.kind} "
+        f"network of width {saved.settings.width}, {steps}batches of {arguments.batch}, {torch.get_num_threads()} threads"
+    )
+    print(f"{'':28}{'valid':>10}{'ms a query':>14}{'times the enumerator':>24}")
+
+    given = torch.from_numpy(dataset.query).long()
+    base, exact = timed(lambda: solve_exactly(queries), repeats=5)
+
+    def row(name: str, seconds: float, answers: list[np.ndarray]) -> None:
+        valid = PROBLEM.check(torch.from_numpy(np.stack(answers)).long() - 1, given)
+        share = f"{100 * float(valid.float().mean()):.1f} %"
+        print(f"{name:28}{share:>10}{1000 * seconds / len(queries):14.3f}{seconds / base:24.1f}", flush=True)
+
+    row("exact enumerator", base, [answers[0].values for answers in exact])
+    row("CP-SAT, one thread", *timed(lambda: [cp_sat(query) for query in dataset.query]))
+    seconds, found = timed(lambda: solver.answer(queries))
+    row("network", seconds, [answer.values for answer in found])
+    more, filled = timed(lambda: fall_back(queries, [[answer] for answer in found]))
+    row("network, --fallback exact", seconds + more, [answers[0].values for answers in filled])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Finds the records of runs: in run folders, record files, and folders that hold either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from oneofmany.files import FileError
+from oneofmany.report.records import Record, check_record
+
+
+def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None) -> list[Record]:
+    """Read every record under ``paths``; FileError in one sentence where one is damaged or there is none.
+
+    Args:
+        paths: run folders, record files (.json), or folders that are searched for both.
+        tell: called with a sentence about every file of a searched folder that does not count.
+    """
+    from oneofmany.runs import read_record
+
+    paths = [Path(path) for path in paths]
+    if not paths:
+        raise ValueError("no runs: name run folders, record files or folders that hold them")
+    records = []
+    for path in paths:
+        if not path.exists():
+            raise FileError(f"{path} does not exist: name a run folder, a record or a folder that holds them")
+        named = path.is_file() or _is_run(path)
+        found = [path] if named else list(_search(path, tell))
+        for one in found:
+            record = check_record(read_record(one), str(one))
+            if not record["evaluations"]:
+                sentence = f"{one} has no evaluations: run `oneofmany evaluate {one} DATA` first"
+                if named:
+                    raise FileError(sentence)
+                tell(sentence)
+            records.append(record)
+    if not records:
+        raise FileError(f"no runs found in {', '.join(map(str, paths))}: expected run folders or records (.json)")
+    if not any(record["evaluations"] for record in records):
+        raise FileError(f"none of the {len(records)} runs found has an evaluation: run `oneofmany evaluate` first")
+    return records
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "config.json").is_file()
+
+
+def _search(folder: Path, tell: Callable[[str], None]) -> Iterator[Path]:
+    """Run folders and records under a folder, in order."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if _is_run(path):
+                yield path
+            elif not path.name.startswith("."):
+                yield from _search(path, tell)
+        elif path.suffix == ".json":
+            if _looks_like_record(path):
+                yield path
+            else:
+                tell(f"{path} is no record of a run: left out")
+
+
+def _looks_like_record(path: Path) -> bool:
+    """Whether a file is meant as a record, also a damaged one: that is for its reader to complain about."""
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError:
+        return True
+    return isinstance(value, dict) and "recipe" in value

@@ -1,0 +1,132 @@
+"""Colours of the report in light and dark, and charts that follow them: one SVG for both, one PNG for each."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+LIGHT = {
+    "paper": "#ffffff",
+    "ink": "#1c2128",
+    "muted": "#5d6673",
+    "line": "#d5dae1",
+    "band": "#dcefe8",
+    "naive": "#6b7281",
+    "random": "#8c564b",
+    "unique": "#d55e00",
+    "ccloss": "#aa4499",
+    "minloss": "#0072b2",
+    "iexplr": "#a88b00",
+    "selectr": "#00855f",
+    "right": "#00865e",
+    "wrong": "#c81e3a",
+}
+DARK = {
+    "paper": "#14181f",
+    "ink": "#e6e9ee",
+    "muted": "#9ba5b4",
+    "line": "#333b47",
+    "band": "#1d3a33",
+    "naive": "#a3acbb",
+    "random": "#c99a8d",
+    "unique": "#ff934a",
+    "ccloss": "#e08bd3",
+    "minloss": "#5ab2ee",
+    "iexplr": "#e3c846",
+    "selectr": "#3bd4a4",
+    "right": "#3bd4a5",
+    "wrong": "#ff6b81",
+}
+"""Name -> colour; every colour of LIGHT has one name alone, so that a drawing in LIGHT says what each colour means."""
+
+Theme = dict[str, str]
+
+_STYLE: dict[Any, Any] = {
+    "font.size": 10.5,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10.5,
+    "legend.fontsize": 10,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+}
+
+
+def css(theme: Theme) -> str:
+    """The theme as CSS variables."""
+    return "".join(f"--{name}:{colour};" for name, colour in theme.items())
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure that can be drawn in any theme.
+
+    Args:
+        name: of its exported files.
+        title: for readers.
+        caption: what is shown and how, in sentences.
+        draw: fills a new matplotlib figure in a theme.
+        commands: what made the numbers.
+        size: width and height in inches.
+    """
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[Any, Theme], None]
+    commands: tuple[str, ...] = ()
+    size: tuple[float, float] = (5.6, 3.5)
+
+    def svg(self) -> str:
+        """An SVG element whose colours are the page's CSS variables; ids are its own in a page of many."""
+        file = io.StringIO()
+        self._save(file, LIGHT, format="svg", metadata={"Date": None, "Creator": None})
+        text = file.getvalue()
+        text = text[text.index("<svg") :]
+        text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+        for name, colour in LIGHT.items():
+            text = text.replace(colour, f"var(--{name})")
+        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.name}-", text)
+        box = re.search(r'viewBox="([^"]*)"', text)
+        names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        return f'<svg viewBox="{box[1] if box else ""}" role="img" {names}>{text[text.index(">") + 1 :].strip()}'
+
+    def standalone_svg(self) -> str:
+        """An SVG file that follows the reader's light or dark mode."""
+        style = f"svg{{{css(LIGHT)}background:var(--paper)}}@media(prefers-color-scheme:dark){{svg{{{css(DARK)}}}}}"
+        head, rest = self.svg().split(">", 1)
+        return f"{head}><style>{style}</style>{rest}\n"
+
+    def png(self, theme: Theme) -> bytes:
+        """A PNG in one theme."""
+        file = io.BytesIO()
+        self._save(file, theme, format="png", dpi=170, metadata={"Software": None})
+        return file.getvalue()
+
+    def _save(self, file: Any, theme: Theme, **how: Any) -> None:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        colours: dict[Any, Any] = dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), theme["ink"])
+        colours |= dict.fromkeys(("xtick.color", "ytick.color"), theme["muted"])
+        colours |= {"axes.edgecolor": theme["line"], "grid.color": theme["line"]}
+        # Without a salt of its own, a chart's clip paths would get new names at every call.
+        colours["svg.hashsalt"] = self.name
+        with rc_context(_STYLE | colours):
+            figure = Figure(figsize=self.size, layout="constrained", facecolor="none")
+            self.draw(figure, theme)
+            if how["format"] == "png":
+                figure.set_facecolor(theme["paper"])
+            for axes in figure.axes:
+                axes.set_facecolor("none")
+            figure.savefig(file, **how)

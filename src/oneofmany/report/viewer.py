@@ -1,0 +1,137 @@
+"""What the board viewer shows: a network's belief about every variable, step by step, as plain JSON."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oneofmany.networks import PredictionNetwork, draw_noise
+from oneofmany.problems import Batch
+
+MOST_FRAMES = 33
+"""Steps that are kept of a long prediction, and solutions that are kept of a query."""
+
+
+def trace(
+    network: PredictionNetwork,
+    batch: Batch,
+    steps: int | None = None,
+    seed: int = 0,
+    *,
+    readout: Literal["argmax", "threshold"] = "argmax",
+    frames: int = MOST_FRAMES,
+) -> dict[str, Any]:
+    """Run a network once over a few queries and keep its belief at every step, small enough to be stored.
+
+    Args:
+        network: any prediction network; one without steps gives one frame.
+        batch: the queries, with their listed solutions.
+        steps: how many steps to run; the network's own number if None.
+        seed: of the noise, for a network that takes noise.
+        readout: how an answer is read off, as in ``evaluate``: the best value, or every choice above one half.
+        frames: keep at most so many steps: the first ones, and the others evenly.
+
+    Returns:
+        task, size, options, values, and ``boards``: for every query its givens, relations, solutions, the ``steps``
+        that were kept, ``belief`` [steps][variables][values] with two digits, ``answers`` [steps][variables] (1..V;
+        0 for none or several), and whether each answer is ``valid``.
+    """
+    logits = _logits(network, batch, steps, seed).float()
+    kept = _kept(len(logits), frames)
+    problem, offset = batch.problem, network.value_offset
+    boards: list[dict[str, Any]] = []
+    for b in range(len(batch)):
+        own = batch[b : b + 1]
+        relations = [] if own.relations is None else own.relations[0].tolist()
+        boards.append(
+            {
+                "query": own.query[0].tolist(),
+                "relations": [pair for pair in relations if pair[0] >= 0],
+                "solutions": (own.solutions[0][own.mask[0]][:MOST_FRAMES] + 1).tolist(),
+                "steps": [step + 1 for step in kept],
+                "belief": [],
+                "answers": [],
+                "valid": [],
+            }
+        )
+        for step in kept:
+            belief, answer, valid = _read(logits[step, b], own, offset, readout)
+            boards[-1]["belief"].append(_two_digits(belief))
+            boards[-1]["answers"].append(answer.tolist())
+            boards[-1]["valid"].append(valid)
+    return {
+        "task": problem.task,
+        "size": problem.size,
+        "options": dict(problem.options),
+        "values": problem.values,
+        "boards": boards,
+    }
+
+
+def _logits(network: Any, batch: Batch, steps: int | None, seed: int) -> Tensor:
+    """[T, B, R, classes], with T = 1 from a network without steps."""
+    takes = signature(getattr(network, "forward", network)).parameters
+    if steps is not None and "steps" not in takes:
+        raise ValueError(f"steps: expected None for a network without steps, got {steps}")
+    arguments: dict[str, Any] = {} if steps is None else {"steps": steps}
+    training = getattr(network, "training", False)
+    try:
+        if training:
+            network.eval()
+        with torch.no_grad():
+            if "noise" in takes:
+                arguments["noise"] = draw_noise(network, batch, torch.Generator().manual_seed(seed))
+            logits = network(batch, **arguments)
+    finally:
+        if training:
+            network.train()
+    return logits if logits.ndim == 4 else logits[None]
+
+
+def _kept(steps: int, frames: int) -> list[int]:
+    """Which steps are kept: all if there are few; else the first half of the frames, and the others evenly."""
+    if frames < 2:
+        raise ValueError(f"frames: expected at least 2, got {frames}")
+    if steps <= frames:
+        return list(range(steps))
+    early = frames // 2
+    return [*range(early), *np.unique(np.linspace(early, steps - 1, frames - early).round().astype(int)).tolist()]
+
+
+def _read(logits: Tensor, own: Batch, offset: int, readout: str) -> tuple[Tensor, Tensor, bool]:
+    """Belief [R, V], answer [R] (1..V, 0 for none or several) and its validity from logits [R, V + offset]."""
+    if readout == "threshold":
+        taken = logits > 0
+        valid = own.problem.check(taken[None], own.query, own.relations)
+        return logits.sigmoid(), torch.where(taken.sum(-1) == 1, taken.int().argmax(-1) + 1, 0), bool(valid)
+    answer = logits.argmax(-1) - offset
+    valid = own.problem.check(answer[None], own.query, own.relations)
+    return logits.softmax(-1)[:, offset:], answer + 1, bool(valid)
+
+
+def _two_digits(belief: Tensor) -> list[list[float]]:
+    """Whole numbers where they are, which halves the text."""
+    rows = belief.double().mul(100).round().div(100).tolist()
+    return [[int(x) if x in (0.0, 1.0) else x for x in row] for row in rows]
+
+
+def check_viewer(data: Any, where: str) -> dict[str, Any]:
+    """The viewer data itself; ValueError in one sentence where the viewer could not show it."""
+    try:
+        for board in data["boards"]:
+            variables, frames = len(board["query"]), len(board["steps"])
+            fits = frames > 0 and np.shape(board["belief"]) == (frames, variables, data["values"])
+            fits &= np.shape(board["answers"]) == (frames, variables) and len(board["valid"]) == frames
+            fits &= all(len(solution) == variables for solution in board["solutions"])
+            fits &= all(0 <= variable < variables for pair in board["relations"] for variable in pair)
+            if not fits:
+                raise ValueError
+        if not (isinstance(data["task"], str) and isinstance(data["size"], int) and data["boards"]):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{where}: the stored prediction for the board viewer does not fit together") from None
+    return data

@@ -1,0 +1,285 @@
+"""``oneofmany solve`` and ``oneofmany doctor`` as a user runs them."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from oneofmany.cli import run
+from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.saved import save_network
+from oneofmany.problems import TASKS, futoshiki, nqueens, sudoku
+from trained import SETTINGS, five_queens
+
+PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+SOLVED = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
+FIELDS = {"line", "answer", "query", "solution", "valid", "source", "confidence", "log_probability", "share", "seconds"}
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command: (exit code, stdout, stderr)."""
+
+    def run_command(*arguments):
+        try:
+            code = run(list(map(str, arguments)))
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def queens(tmp_path_factory):
+    """A weights file that answers 5-queens."""
+    path = tmp_path_factory.mktemp("weights") / "queens.safetensors"
+    save_network(path, five_queens().network, SETTINGS, nqueens(5), {})
+    return path
+
+
+def untrained(folder, problem, **settings):
+    settings = NetworkSettings(**{"width": 4, "depth": 2, "steps": 3} | settings)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = build_network(settings, problem)
+    path = folder / f"{problem.task}-{settings.kind}.safetensors"
+    save_network(path, network, settings, problem, {})
+    return path
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A file of these lines."""
+
+    def write_file(*lines):
+        path = tmp_path / "queries.txt"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return write_file
+
+
+def keeps_the_rules(task, query, solution):
+    given, answer = TASKS[task].parse(query), TASKS[task].parse(solution)
+    assert all(g in (0, a) for g, a in zip(given.values, answer.values, strict=True))
+    return bool(given.problem.check(torch.tensor(answer.values[None]).long() - 1))
+
+
+def test_one_query_is_drawn(call, queens):
+    code, out, err = call("solve", "nqueens", "3 . . . .", "--weights", queens)
+    assert code == 0
+    assert out.splitlines()[0].split(" (")[0] in ("valid", "not valid")
+    assert "from the network, confidence " in out
+    assert out.count("Q") == 6  # one in the query, five in the answer
+    assert "1 query: 1 " in err
+    assert "a query" in err.splitlines()[-1]
+
+
+def test_a_file_gives_one_answer_a_line(call, queens, write):
+    queries = ["3 . . . .", ". . . . . .", "1 2 . . .", ". 2 . . ."]
+    code, out, err = call("solve", "nqueens", write(*queries), "--weights", queens)
+    assert code == 0
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert [line[4] for line in lines] == ["line 1", "line 2", "line 3", "line 4"]
+    for query, (solution, state, sure, source, _) in zip(queries, lines, strict=True):
+        assert len(solution.split()) == len(query.split())
+        assert state in ("valid", "invalid")
+        assert 0 <= float(sure) <= 1
+        assert source == "network"
+    assert lines[2][1] == "invalid"
+    assert "4 queries" in err
+
+
+def test_boards_of_a_file(call, write):
+    code, out, _ = call("solve", "sudoku", write(PUZZLE, "." * 16), "--exact", "--boards")
+    assert code == 0
+    assert "line 1, valid (from the enumerator" in out
+    assert "line 2, valid (from the enumerator" in out
+    assert out.count("solution 1") == 2
+
+
+def test_json(call, queens, write):
+    code, out, _ = call("solve", "nqueens", write("3 . . . .", "1 2 . . ."), "--weights", queens, "--json")
+    assert code == 0
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [set(record) for record in records] == [FIELDS] * 2
+    assert [record["query"] for record in records] == ["3 . . . .", "1 2 . . ."]
+    for record in records:
+        assert record["valid"] == keeps_the_rules("nqueens", record["query"], record["solution"])
+
+
+def test_exact(call, write):
+    code, out, err = call("solve", "sudoku", write(PUZZLE, "11" + "." * 14), "--exact")
+    assert code == 0
+    assert out == f"{SOLVED}\tvalid\t-\texact\tline 1\n11..............\tno solution\t-\texact\tline 2\n"
+    assert "2 queries: 1 valid, 1 without a solution; 2 from the enumerator" in err
+    code, out, _ = call("solve", "nqueens", "1 . . .", "--exact")
+    assert code == 0
+    assert "there is no solution" in out
+    assert "solution 1" not in out
+    code, out, _ = call("solve", "nqueens", "1 . . .", "--exact", "--json")
+    assert json.loads(out)["solution"] is None
+
+
+def test_fallback_says_who_answered(call, tmp_path, write):
+    weights = untrained(tmp_path, nqueens(5))
+    queries = ["3 . . . .", "3 1 4 2 .", "1 1 . . .", ". . . . . ."]
+    code, out, _ = call("solve", "nqueens", write(*queries), "--weights", weights)
+    assert code == 0
+    own = [line.split("\t") for line in out.splitlines()]
+    code, out, err = call("solve", "nqueens", write(*queries), "--weights", weights, "--fallback", "exact")
+    assert code == 0
+    for query, before, after in zip(queries, own, (line.split("\t") for line in out.splitlines()), strict=True):
+        assert after[1] == ("no solution" if query.startswith("1 1") else "valid")
+        assert after[3] == ("network" if before[1] == "valid" else "exact")
+        assert after[1] == "no solution" or keeps_the_rules("nqueens", query, after[0])
+    exact = sum(line[1] != "valid" for line in own)
+    assert exact >= 2  # an untrained network
+    assert f"{exact} from the enumerator" in err
+
+
+def test_distinct(call, queens, write):
+    file = write("3 . . . .", "1 1 . . .")
+    code, out, _ = call("solve", "nqueens", file, "--weights", queens, "--distinct", 2, "--fallback", "exact")
+    assert code == 0
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert {line[0] for line in lines[:2]} == {"3 1 4 2 5", "3 5 2 4 1"}
+    assert [line[4] for line in lines] == ["line 1", "line 1", "line 2"]
+    assert lines[2][1] == "no solution"
+    code, out, _ = call("solve", "nqueens", ". . . . .", "--exact", "--distinct", 4, "--json")
+    assert len({json.loads(line)["solution"] for line in out.splitlines()}) == 4
+
+
+def test_all_solutions_with_their_probability(call, queens, write):
+    code, out, err = call("solve", "nqueens", write("3 . . . .", "1 1 . . ."), "--weights", queens, "--all", "--json")
+    assert code == 0
+    *records, none = map(json.loads, out.splitlines())
+    assert {record["solution"] for record in records} == {"3 1 4 2 5", "3 5 2 4 1"}
+    assert sum(record["share"] for record in records) == pytest.approx(1)
+    assert (none["solution"], none["share"]) == (None, None)
+    assert "the network gives" in err
+    code, out, _ = call("solve", "nqueens", "3 . . . .", "--weights", queens, "--all", "--starts", 1)
+    assert code == 0
+    assert out.count("share") == 2
+    code, out, err = call("solve", "nqueens", write(". . . . ."), "--exact", "--all", "--limit", 4)
+    assert code == 0
+    assert len(out.splitlines()) == 4
+    assert "line 1 has 4 solutions or more" in err
+
+
+def test_standard_input(call, monkeypatch):
+    for arguments in ([], ["-"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{PUZZLE}\n\n{PUZZLE}\n"))
+        code, out, _ = call("solve", "sudoku", *arguments, "--exact")
+        assert code == 0
+        assert [line.split("\t")[0] for line in out.splitlines()] == [SOLVED] * 2
+        assert out.endswith("line 3\n")
+
+
+def test_a_bad_line_among_good_ones(call, queens, write):
+    code, out, err = call("solve", "nqueens", write("3 . . . .", "garbage", ". . . . ."), "--weights", queens)
+    assert code == 2
+    assert [line.split("\t")[4] for line in out.splitlines()] == ["line 1", "line 3"]
+    assert "line 2: " in err
+    code, out, err = call("solve", "nqueens", write("garbage"), "--weights", queens)
+    assert (code, out) == (2, "")
+    assert "line 1: " in err
+
+
+def test_networks_that_are_bound_to_a_size(call, tmp_path, write):
+    weights = untrained(tmp_path, sudoku(2, 2), kind="rrn")
+    code, out, err = call("solve", "sudoku", write("." * 16, PUZZLE, "1" + "." * 15), "--weights", weights)
+    assert code == 2
+    assert [line.split("\t")[4] for line in out.splitlines()] == ["line 1", "line 3"]
+    assert "line 2: the network is bound to sudoku 4" in err
+    code, out, err = call("solve", "sudoku", PUZZLE, "--weights", weights)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_a_network_that_thresholds_shows_blanks(call, tmp_path, write):
+    weights = untrained(tmp_path, futoshiki(3), kind="nlm")
+    code, out, _ = call("solve", "futoshiki", write("." * 9 + " r1c1<r1c2"), "--weights", weights)
+    assert code == 0
+    solution, state, *_ = out.split("\t")
+    assert "." in solution.split()[0]
+    assert state == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nqueens", "3 . . . ."], "no bundled network of nqueens: name a weights file or a run with --weights"),
+        (["chess", "1"], "task: expected one of nqueens"),
+        (["sudoku", "missing.txt", "--exact"], "'missing.txt' is not a file, and as a query it is not right"),
+        (["nqueens", "3 .", "--exact", "--weights", "x"], "--exact uses the enumerator alone: leave out --weights"),
+        (["nqueens", ". .", "--exact", "--starts", "2", "--steps", "3"], "leave out --steps and --starts"),
+        (["nqueens", ". .", "--weights", "x", "--all", "--distinct", "2"], "leave out --distinct and --fallback"),
+        (["nqueens", ". .", "--weights", "none"], "none is neither a file, a run folder nor a bundled network"),
+        (["nqueens", ". .", "--exact", "--json", "--boards"], "choose one of them"),
+        (["nqueens", ". .", "--exact", "--distinct", "0"], "--distinct: expected at least 1, got 0"),
+        (["nqueens", ". .", "--weights", "QUEENS", "--device", "meta"], "--device: expected cpu, cuda or mps"),
+        (["nqueens", ". .", "--weights", "QUEENS", "--device", "cuda:99"], "--device: cuda:99 cannot be used here"),
+        (["nqueens", ". .", "--weights", "QUEENS", "--steps", "0"], "steps: expected at least 1, got 0"),
+        (["nqueens", ". .", "--weights", "QUEENS", "--batch", "0"], "batch size: expected at least 1, got 0"),
+        (["sudoku", "." * 16, "--weights", "QUEENS"], "trained on nqueens 5 and knows no rules of kind cell and box"),
+        (["sudoku", "EMPTY", "--exact"], "holds no query"),
+    ],
+)
+def test_bad_input_is_one_sentence(call, tmp_path, monkeypatch, queens, arguments, message):
+    monkeypatch.setattr("oneofmany.cli.solve.bundled", lambda task: tmp_path / task)
+    (tmp_path / "empty.txt").write_text("\n \n")
+    places = {"QUEENS": queens, "EMPTY": tmp_path / "empty.txt"}
+    code, out, err = call("solve", *(places.get(argument, argument) for argument in arguments))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_folder_and_a_bundled_network(call, tmp_path, monkeypatch, queens):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "weights.safetensors").write_bytes(queens.read_bytes())
+    assert call("solve", "nqueens", "3 . . . .", "--weights", folder)[0] == 0
+    monkeypatch.setattr("oneofmany.cli.solve.bundled", lambda task: folder / "weights.safetensors")
+    assert call("solve", "nqueens", "3 . . . .")[0] == 0
+
+
+def test_doctor(call, tmp_path, monkeypatch, queens):
+    monkeypatch.setattr("oneofmany.solving.bundled", lambda task: tmp_path / f"{task}.safetensors")
+    (tmp_path / "nqueens.safetensors").write_bytes(queens.read_bytes())
+    code, out, _ = call("doctor", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["versions"]["torch"] == torch.__version__
+    assert facts["enumerator"]["microseconds_per_sudoku"] > 0
+    assert facts["training_step"]["cpu"]["milliseconds"] > 0
+    assert facts["weights"]["sudoku"] == {"bundled": False}
+    assert facts["weights"]["nqueens"]["size"] == 5
+    (tmp_path / "nqueens.safetensors").write_bytes(b"[damaged]")
+    code, out, _ = call("doctor")
+    assert code == 1
+    assert "weights of nqueens    does not work" in out
+    assert "weights of sudoku     not bundled" in out
+
+
+def test_doctor_where_torch_is_missing():
+    code = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'")
+sys.meta_path.insert(0, Missing())
+from oneofmany.cli import run
+sys.exit(run(["doctor"]))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stdout.count("does not work: ModuleNotFoundError: No module named 'torch'") == 5
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,286 @@
+"""Answers to queries: against brute force over all assignments and the literal formulas."""
+
+from dataclasses import replace
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from oneofmany.networks import draw_noise
+from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.saved import SavedNetwork
+from oneofmany.problems import TASKS, Batch, futoshiki, nqueens, sudoku
+from oneofmany.solving import Answer, Solver, fall_back, solve_exactly
+from trained import five_queens
+
+ONE_GIVEN = [" ".join(str(c) if r == row else "." for r in range(5)) for row in range(5) for c in range(1, 6)]
+
+
+def queries_of(task, *texts):
+    return [TASKS[task].parse(text) for text in texts]
+
+
+def queens(query):
+    """All solutions of an N-Queens query, by trying every permutation."""
+    n = len(query.values)
+    found = []
+    for columns in permutations(range(1, n + 1)):
+        apart = all(abs(columns[a] - columns[b]) != b - a for b in range(n) for a in range(b))
+        if apart and all(given in (0, column) for given, column in zip(query.values, columns, strict=True)):
+            found.append(columns)
+    return set(found)
+
+
+def untrained(problem, **settings):
+    settings = NetworkSettings(**{"width": 4, "depth": 2, "steps": 3} | settings)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        network = build_network(settings, problem)
+    return SavedNetwork(network.eval(), settings, problem.task, problem.size, {})
+
+
+class Fixed(nn.Module):
+    """Says what it was told to say."""
+
+    def __init__(self, logits, value_offset=0):
+        super().__init__()
+        self.logits, self.value_offset = nn.Parameter(torch.tensor(logits)), value_offset
+
+    def forward(self, batch):
+        return self.logits.detach().expand(len(batch), -1, -1)
+
+
+def fixed(logits, kind, value_offset=0):
+    return SavedNetwork(Fixed(logits, value_offset), NetworkSettings(kind=kind), "nqueens", 4, {})
+
+
+def test_answers_are_checked_and_in_the_order_of_the_queries():
+    queries = queries_of("nqueens", *ONE_GIVEN, "1 1 . . .", "1 2 . . .")
+    answers = Solver(five_queens(), batch_size=7).answer(queries)
+    for query, answer in zip(queries, answers, strict=True):
+        assert answer.valid == (tuple(answer.values) in queens(query))
+        assert answer.source == "network"
+        assert 0 < answer.confidence <= 1
+        assert answer.seconds > 0
+    assert sum(answer.valid for answer in answers) > 12  # the network has learnt something
+    assert not answers[-1].valid
+    assert not answers[-2].valid
+
+
+def test_sizes_are_mixed_without_changing_each_other():
+    small, large = queries_of("nqueens", *ONE_GIVEN[:6]), queries_of("nqueens", *[". 2 . . . ."] * 6)
+    mixed = [query for pair in zip(large, small, strict=True) for query in pair]
+    solver = Solver(five_queens(), batch_size=4)
+    told = []
+    answers = solver.answer(mixed, lambda done, of: told.append((done, of)))
+    assert told == [(4, 12), (6, 12), (10, 12), (12, 12)]
+    for own, mine in ((small, answers[1::2]), (large, answers[::2])):
+        for alone, together in zip(solver.answer(own), mine, strict=True):
+            assert alone.values.tolist() == together.values.tolist()
+            assert alone.log_probability == together.log_probability
+
+
+def test_confidence_is_the_product_of_the_last_steps_softmax():
+    saved, queries = five_queens(), queries_of("nqueens", *ONE_GIVEN[:4])
+    query = torch.tensor(np.stack([one.values for one in queries])).long()
+    batch = Batch(query, torch.zeros(4, 0, 5).long(), torch.zeros(4, 0).bool(), torch.zeros(4).long(), nqueens(5))
+    noise = draw_noise(saved.network, batch, torch.Generator().manual_seed(5))
+    belief = saved.network(batch, steps=9, noise=noise)[-1].softmax(-1).detach()
+    for answer, of_query in zip(Solver(saved, steps=9, seed=5).answer(queries), belief, strict=True):
+        assert answer.values.tolist() == (of_query.argmax(-1) + 1).tolist()
+        assert answer.confidence == pytest.approx(float(of_query.amax(-1).prod()), rel=1e-4)
+
+
+def test_seed_and_starts():
+    queries = queries_of("nqueens", ". . . . .", *ONE_GIVEN)
+
+    def values(**settings):
+        return [answer.values.tolist() for answer in Solver(five_queens(), **settings).answer(queries)]
+
+    assert values(seed=1, starts=4) == values(seed=1, starts=4)
+    assert values(seed=1) != values(seed=2)
+
+
+def test_distinct_answers_differ_and_valid_ones_come_first():
+    queries = queries_of("nqueens", *ONE_GIVEN[:10], "1 2 . . .", ". . . . . .")
+    found = Solver(five_queens(), seed=1).distinct(queries, 3)
+    complete = 0
+    for query, answers in zip(queries, found, strict=True):
+        texts = [tuple(answer.values) for answer in answers]
+        assert 1 <= len(texts) <= 3
+        assert len(set(texts)) == len(texts)
+        assert [answer.valid for answer in answers] == sorted((t in queens(query) for t in texts), reverse=True)
+        complete += len(queens(query) & set(texts)) == 2
+    assert complete >= 3  # both solutions, which one noisy start alone never gives
+    assert len(Solver(five_queens()).distinct(queries[:1], 3, tries=1)[0]) == 1
+
+
+def test_fallback_keeps_the_networks_valid_answers_and_fills_the_rest():
+    queries = queries_of("nqueens", *ONE_GIVEN, "1 2 . . .", "1 . . . . .", ". . . . . .")
+    own = [[answer] for answer in Solver(five_queens()).answer(queries)]
+    for query, [before], [after] in zip(queries, own, fall_back(queries, own), strict=True):
+        assert after.valid == bool(queens(query))
+        assert after.source == ("network" if before.valid else "exact")
+        assert tuple(after.values) in (queens(query) or {tuple(query.values)})
+
+
+def test_fallback_to_several():
+    queries = queries_of("nqueens", *ONE_GIVEN[:5], ". . . . .", "1 1 . . .")
+    found = fall_back(queries, Solver(five_queens()).distinct(queries, 4, tries=2), 4)
+    for query, answers in zip(queries, found, strict=True):
+        texts = [tuple(answer.values) for answer in answers]
+        assert len(set(texts)) == len(texts) == max(1, min(4, len(queens(query))))
+        assert set(texts) <= (queens(query) or {tuple(query.values)})
+
+
+def test_exact_answers():
+    queries = queries_of("nqueens", ". . . . . .", "2 . . . .", "1 . . .", ". . . . .")
+    for limit in (1, 3, 100):
+        for query, answers in zip(queries, solve_exactly(queries, limit), strict=True):
+            assert len(answers) == max(1, min(limit, len(queens(query))))
+            assert all(answer.source == "exact" and answer.confidence is None for answer in answers)
+            assert {tuple(answer.values) for answer in answers} <= (queens(query) or {tuple(query.values)})
+    assert solve_exactly([]) == []
+
+
+def test_exact_answers_keep_every_querys_own_relations():
+    queries = queries_of("futoshiki", "0000 r1c1<r1c2", "0000", "0000 r1c1>r1c2 r2c1<r1c1", "0000 r1c1<r1c2 r1c2<r1c1")
+    found = [[tuple(a.values) for a in answers if a.valid] for answers in solve_exactly(queries, 9)]
+    assert found[0] == [(1, 2, 2, 1)]
+    assert set(found[1]) == {(1, 2, 2, 1), (2, 1, 1, 2)}
+    assert found[2:] == [[(2, 1, 1, 2)], []]
+
+
+def test_shares_and_probabilities():
+    query = queries_of("nqueens", "3 . . . .", ". . . . .")
+    listed = solve_exactly(query, 100)
+    weighed = Solver(five_queens(), starts=8).weigh(query, listed)
+    for before, after in zip(listed, weighed, strict=True):
+        assert {tuple(one.values) for one in before} == {tuple(one.values) for one in after}
+        assert sum(one.share for one in after) == pytest.approx(1)
+        assert 0 < sum(one.confidence for one in after) <= 1
+        assert [one.share for one in after] == sorted((one.share for one in after), reverse=True)
+        for one in after:
+            assert one.share == pytest.approx(one.confidence / sum(other.confidence for other in after))
+
+
+@pytest.mark.parametrize("starts", [1, 3])
+def test_probabilities_of_all_assignments_add_up_to_one(starts):
+    everything = [Answer(np.array(v, np.uint8), True, "exact") for v in product(range(1, 5), repeat=4)]
+    solver = Solver(untrained(nqueens(4)), starts=starts)
+    [weighed] = solver.weigh(queries_of("nqueens", "2 . . ."), [everything])
+    assert sum(one.confidence for one in weighed) == pytest.approx(1)
+    if starts == 1:
+        [answer] = solver.answer(queries_of("nqueens", "2 . . ."))
+        assert weighed[0].values.tolist() == answer.values.tolist()
+        assert weighed[0].log_probability == pytest.approx(answer.log_probability)
+
+
+def test_a_query_without_a_solution_has_nothing_to_weigh():
+    query = queries_of("nqueens", "1 . . .")
+    [[answer]] = Solver(untrained(nqueens(4))).weigh(query, solve_exactly(query, 9))
+    assert (answer.valid, answer.share, answer.log_probability) == (False, None, None)
+
+
+def test_threshold_readout():
+    logits = np.full((4, 4), -2.0, np.float32)
+    for row, column in enumerate((2, 4, 1, 3)):
+        logits[row, column - 1] = 3.0
+    query = queries_of("nqueens", "2 . . .")
+
+    def say(changed):
+        return Solver(fixed((logits * changed).tolist(), "nlm")).answer(query)[0]
+
+    right = say(1)
+    sigmoid = 1 / (1 + np.exp(-logits.astype(float)))
+    assert right.valid
+    assert right.values.tolist() == [2, 4, 1, 3]
+    assert right.confidence == pytest.approx(np.maximum(sigmoid, 1 - sigmoid).prod(), rel=1e-4)
+    [[weighed]] = Solver(fixed(logits.tolist(), "nlm")).weigh(query, solve_exactly(query, 9))
+    assert weighed.confidence == pytest.approx(right.confidence, rel=1e-4)
+    none, several = np.ones((4, 4)), np.ones((4, 4))
+    none[1], several[2] = np.where(logits[1] > 0, -1, 1), np.where(logits[2] > 0, 1, -1)
+    for wrong, blank in ((none, 1), (several, 2)):
+        answer = say(wrong)
+        assert not answer.valid
+        assert answer.values.tolist() == [0 if row == blank else v for row, v in enumerate((2, 4, 1, 3))]
+
+
+def test_a_class_for_blank():
+    logits = np.zeros((4, 5), np.float32)
+    for row, column in enumerate((2, 4, 1, 3)):
+        logits[row, column] = 3.0
+    query = queries_of("nqueens", "2 . . .")
+    [answer] = Solver(fixed(logits.tolist(), "rrn", 1)).answer(query)
+    assert answer.valid
+    assert answer.confidence == pytest.approx((np.exp(3) / (np.exp(3) + 4)) ** 4)
+    [[weighed]] = Solver(fixed(logits.tolist(), "rrn", 1)).weigh(query, solve_exactly(query, 9))
+    assert weighed.confidence == pytest.approx(answer.confidence)
+    logits[3, 0] = 9.0
+    [answer] = Solver(fixed(logits.tolist(), "rrn", 1)).answer(query)
+    assert not answer.valid
+    assert answer.values.tolist() == [2, 4, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("saved", "good", "bad", "message"),
+    [
+        (lambda: untrained(nqueens(5)), ("nqueens", ". . . ."), ("sudoku", "." * 16), "no rules of kind cell and box"),
+        (lambda: untrained(nqueens(5)), ("nqueens", "."), ("futoshiki", "0000 r1c1<r1c2"), "of kind cell and ineq"),
+        (lambda: untrained(sudoku(2, 2)), ("futoshiki", "0000"), ("futoshiki", "0000 r1c1<r1c2"), "of kind ineq"),
+        (
+            lambda: untrained(sudoku(2, 2), kind="rrn"),
+            ("sudoku", "." * 16),
+            ("sudoku", "." * 36),
+            "bound to sudoku 4, the size it was trained on, and cannot answer sudoku 6",
+        ),
+        (lambda: untrained(nqueens(5), kind="nlm"), ("nqueens", ". . . ."), ("sudoku", "." * 16), "cannot answer sudo"),
+        (
+            lambda: untrained(futoshiki(3), kind="nlm"),
+            ("futoshiki", "0000 r1c1<r1c2"),
+            ("futoshiki", "0000 r1c1<r2c1"),
+            "horizontal",
+        ),
+    ],
+)
+def test_what_a_network_refuses(saved, good, bad, message):
+    solver = Solver(saved())
+    [good], [bad] = queries_of(*good), queries_of(*bad)
+    assert solver.refusal(good) is None
+    assert len(solver.answer([good])) == 1
+    assert message in solver.refusal(bad)
+    with pytest.raises(ValueError, match=message):
+        solver.answer([good, bad])
+
+
+def test_bad_settings():
+    board = nqueens(4)
+    for settings in ({"steps": 0}, {"starts": 0}, {"batch_size": 0}):
+        with pytest.raises(ValueError, match="expected at least 1, got 0"):
+            Solver(untrained(board), **settings)
+    with pytest.raises(ValueError, match="has no steps"):
+        Solver(untrained(board, kind="nlm"), steps=3)
+    with pytest.raises(ValueError, match="starts from no noise"):
+        Solver(untrained(sudoku(2, 2), kind="rrn"), starts=2)
+    with pytest.raises(ValueError, match="starts from no noise"):
+        Solver(untrained(board, kind="nlm")).distinct(queries_of("nqueens", ". . . ."), 2)
+    with pytest.raises(ValueError, match="expected at least 1 answer"):
+        Solver(untrained(board)).distinct(queries_of("nqueens", ". . . ."), 0)
+
+
+def test_steps_at_test_time_are_the_networks_own():
+    saved = untrained(nqueens(4))
+    query = queries_of("nqueens", "2 . . .")
+    own = replace(saved, settings=replace(saved.settings, test_steps=7))
+    assert Solver(own).answer(query)[0].log_probability == Solver(saved, steps=7).answer(query)[0].log_probability
+    assert Solver(own).answer(query)[0].log_probability != Solver(saved).answer(query)[0].log_probability
+
+
+def test_damaged_weights():
+    saved = untrained(nqueens(4))
+    with torch.no_grad():
+        next(saved.network.parameters()).fill_(float("nan"))
+    with pytest.raises(ValueError, match="its weights are damaged"):
+        Solver(saved).answer(queries_of("nqueens", "2 . . ."))
