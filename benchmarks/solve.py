@@ -3,8 +3,8 @@
     python benchmarks/solve.py --weights runs/sudoku
     python benchmarks/solve.py                          # a fresh network: its time counts, its answers do not
 
-The puzzles are made from minimal ones of our own, half of them with one solution and half with 2 to 50. Every side gives
-one solution to each, which the checker looks at. Loading and compiling are not part of the time.
+The puzzles are made from minimal ones of our own, half of them with one solution and half with 2 to 50. Every side
+gives one solution to each, which the checker looks at. Loading and compiling are not part of the time.
 """
 
 import argparse
@@ -46,12 +46,10 @@ def cp_sat(query: np.ndarray) -> np.ndarray:
 
 def timed(work: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
     """Best of some repeats: seconds and the result."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = work()
-        best = min(best, time.perf_counter() - start)
-    return best, result  # pyright: ignore[reportPossiblyUnboundVariable]
+    start = time.perf_counter()
+    result = work()
+    best = time.perf_counter() - start
+    return (min(best, timed(work, repeats - 1)[0]) if repeats > 1 else best), result
 
 
 def fresh() -> SavedNetwork:
@@ -81,8 +79,9 @@ def main() -> None:
     solve_exactly(queries[:1])
     steps = f"{solver.steps or saved.settings.steps} steps, " if saved.settings.has_steps else ""
     print(
-        f"{len(queries):,} Sudokus, {int(dataset.multiple.sum()):,} with several solutions; {saved.settings.kind} "
-        f"network of width {saved.settings.width}, {steps}batches of {arguments.batch}, {torch.get_num_threads()} threads"
+        f"{len(queries):,} Sudokus, {int(dataset.multiple.sum()):,} with several solutions; "
+        f"{saved.settings.kind} network of width {saved.settings.width}, {steps}batches of {arguments.batch}, "
+        f"threads: {torch.get_num_threads()}"
     )
     print(f"{'':28}{'valid':>10}{'ms a query':>14}{'times the enumerator':>24}")
 

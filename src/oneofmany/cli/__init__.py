@@ -21,12 +21,16 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "show": "oneofmany.cli.data:show",
     },
     "count": "oneofmany.cli.count:count",
+    "train": "oneofmany.cli.train:train",
+    "sweep": "oneofmany.cli.sweep:sweep",
     "show": "oneofmany.cli.show:show",
     "solve": "oneofmany.cli.solve:solve",
     "doctor": "oneofmany.cli.doctor:doctor",
     "demo": "oneofmany.cli.demo:demo",
 }
 """Where every command lives; only the one that is called is imported."""
+OWN_ARGUMENTS = ("train", "sweep")
+"""Commands that read their arguments themselves: their fields depend on the recipe."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -77,6 +81,8 @@ def _dispatch(arguments: list[str]) -> int:
         close = get_close_matches(name, tree, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(tree)}"
         return _fail(f"{program} has no command {name!r}: {hint}", 2)
+    if name in OWN_ARGUMENTS:
+        return _load(tree[name])(rest)
     import tyro
 
     # Flags alone (--force), not pairs of them (--force, --no-force).

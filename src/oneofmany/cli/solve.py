@@ -88,6 +88,8 @@ def solve(
         tried = 1 if distinct else starts or (WEIGHING if list_all and saved.settings.kind == "equivariant" else 1)
         solver = Solver(saved, steps=steps, starts=tried, choose=choose, seed=seed, batch_size=batch)
         read = _accepted(solver, read)
+        if saved.task != task:
+            say(f"note: the network was trained on {saved.task} {saved.size}, not on {task}")
     queries = [one for _, one in read.queries]
     if queries and (exact or fallback or list_all):
         _prepare_enumerator()

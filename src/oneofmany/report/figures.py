@@ -15,6 +15,7 @@ from oneofmany.report.cells import test_commands
 from oneofmany.report.example2 import POINTS, START, boundaries
 from oneofmany.report.paper import OBJECTIVES, name_of
 from oneofmany.report.records import Grid, Record, test_evaluation, variant_of
+from oneofmany.report.table import slug
 from oneofmany.report.themes import Chart, Theme
 
 MARKERS: dict[str, str] = dict(zip(OBJECTIVES, "XPsv^Do", strict=True))
@@ -32,7 +33,7 @@ def all_charts(grid: Grid) -> list[Chart]:
 
 def _about(task: str, variant: str) -> tuple[str, str]:
     """Parts of a chart's file name and of its title."""
-    return "-".join([task, *variant.split("/")]).rstrip("-"), name_of(task) + (f" ({variant})" if variant else "")
+    return slug(task, variant), name_of(task) + (f" ({variant})" if variant else "")
 
 
 def solutions_chart(grid: Grid, task: str, variant: str) -> Chart | None:
@@ -85,7 +86,7 @@ def givens_chart(grid: Grid, task: str) -> Chart | None:
     if not bins or len({round(b.givens, 6) for b in bins[0]}) == 1:
         return None
     return Chart(
-        f"givens-{task}",
+        f"givens-{slug(task)}",
         f"{name_of(task)}: givens and queries against the size of the solution set",
         "The test queries: mean number of givens, and number of queries on a logarithmic axis.",
         partial(_draw_givens, bins=bins[0]),

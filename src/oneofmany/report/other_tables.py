@@ -21,7 +21,7 @@ from oneofmany.report.records import (
     test_evaluation,
     variant_of,
 )
-from oneofmany.report.table import Cell, Column, Table, columns, difference
+from oneofmany.report.table import Cell, Column, Table, columns, difference, slug
 
 
 def own_results(grid: Grid, variant: str) -> Table:
@@ -47,7 +47,7 @@ def own_results(grid: Grid, variant: str) -> Table:
     shape = (*columns(("task", "objective"), groups), Column("seeds"))
     network = " and ".join(sorted({name_of(record["network"]) for record in records}))
     return Table(
-        f"own-{variant.replace('/', '-')}",
+        slug("own", variant),
         f"Recipes …/{variant}: accuracy of the {network} network, %",
         shape,
         tuple(rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -114,6 +115,11 @@ def difference(ours: float, paper: float) -> Cell:
     points = ours - paper
     tone = "" if abs(points) < 1 else "up" if points > 0 else "down"
     return Cell(signed(points), {"points": points}, tone=tone)
+
+
+def slug(*words: str) -> str:
+    """Words as part of a file's name or an element's id, whatever they contain."""
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
 
 
 def signed(points: float) -> str:

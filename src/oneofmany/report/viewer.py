@@ -13,7 +13,9 @@ from oneofmany.networks import PredictionNetwork, draw_noise
 from oneofmany.problems import Batch
 
 MOST_FRAMES = 33
-"""Steps that are kept of a long prediction, and solutions that are kept of a query."""
+"""Steps that are kept of a long prediction."""
+MOST_SOLUTIONS = 64
+"""Listed solutions that are kept of a query."""
 
 
 def trace(
@@ -51,7 +53,7 @@ def trace(
             {
                 "query": own.query[0].tolist(),
                 "relations": [pair for pair in relations if pair[0] >= 0],
-                "solutions": (own.solutions[0][own.mask[0]][:MOST_FRAMES] + 1).tolist(),
+                "solutions": (own.solutions[0][own.mask[0]][:MOST_SOLUTIONS] + 1).tolist(),
                 "steps": [step + 1 for step in kept],
                 "belief": [],
                 "answers": [],

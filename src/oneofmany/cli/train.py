@@ -1,0 +1,134 @@
+"""``oneofmany train``: one run of a recipe."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from oneofmany.cli.terminal import say
+from oneofmany.cli.training_progress import show_training
+
+USAGE = """usage: oneofmany train RECIPE [--out RUN] [--data DIR] [--field value ...]
+       oneofmany train --resume RUN
+       oneofmany train --recipes            all recipes
+       oneofmany train RECIPE --help        all fields of the recipe, with their values
+
+Train a recipe: TASK/OBJECTIVE with the paper's network and settings, TASK/OBJECTIVE/equivariant with ours,
+TASK/OBJECTIVE/tiny in a minute on a laptop.
+
+  --out RUN       the run folder; runs/RECIPE/SEED by default
+  --data DIR      where the benchmark's data lies; what is missing is built there (default: data)
+  --clues FILE    list of 17-clue Sudokus to build the Sudoku data from; own minimal puzzles without
+  --train FILE    your own training data instead of the benchmark's
+  --dev FILE      your own dev data
+  --resume RUN    go on with a run where it stopped
+  --tensorboard   write RUN/tensorboard too (pip install oneofmany[tensorboard])
+
+Example: oneofmany train nqueens/minloss/tiny --seed 1729 --out runs/first
+On several GPUs: torchrun --nproc-per-node 4 -m oneofmany train nqueens/minloss/equivariant
+"""
+
+OWN = ("--out", "--data", "--clues", "--train", "--dev", "--resume")
+
+
+def train(arguments: list[str]) -> int:
+    """Train a recipe, or go on with a run."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0 if arguments else 2
+    if arguments[0] == "--recipes":
+        from oneofmany.recipes import recipes
+
+        print("\n".join(recipes()))
+        return 0
+    own, fields = split_arguments(arguments)
+    tensorboard = "--tensorboard" in fields
+    fields = [field for field in fields if field != "--tensorboard"]
+    name = fields.pop(0) if fields and not fields[0].startswith("-") else None
+    from oneofmany.training import Interrupted, TrainingError, resume
+    from oneofmany.training import train as start
+
+    folder = Path(own["--resume"]) if "--resume" in own else None
+    try:
+        if folder is not None:
+            extra = sorted(set(own) - {"--resume"})
+            if extra:
+                raise ValueError(f"--resume goes on with the run's own data and folder: leave out {', '.join(extra)}")
+            settings = None if name is None and not fields else resolve(name or _recipe_of(folder), fields)
+            with show_training(folder, tensorboard) as watch:
+                result = resume(folder, settings, watch)
+        else:
+            if name is None:
+                raise ValueError("name a recipe first, for example: oneofmany train nqueens/minloss/tiny")
+            settings = resolve(name, fields)
+            folder = Path(own.get("--out", f"runs/{name}/{settings.seed}"))
+            files = find_data(name, own)
+            command = shlex.join(["oneofmany", "train", *arguments])
+            with show_training(folder, tensorboard) as watch:
+                result = start(settings, files[0], files[1], folder, command=command, watch=watch)
+    except Interrupted as stopped:
+        say(f"{stopped}; go on with: oneofmany train --resume {folder}")
+        return 128 + stopped.number
+    except TrainingError as error:
+        say(f"oneofmany: {error}")
+        return 1
+    dev = result["dev"]
+    shares = ", ".join(f"{k.upper()} {100 * dev[k]:.2f} %" for k in ("os", "ms", "overall") if dev[k] is not None)
+    print(f"{folder}: dev {shares} (update {dev['update']} of phase {dev['phase']}), {result['seconds']:.0f} s")
+    return 0
+
+
+def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The command's own options, and the rest: recipe and fields."""
+    own: dict[str, str] = {}
+    rest: list[str] = []
+    remaining = list(arguments)
+    while remaining:
+        argument = remaining.pop(0)
+        name, equals, value = argument.partition("=")
+        if name not in OWN:
+            rest.append(argument)
+        elif equals:
+            own[name] = value
+        elif remaining:
+            own[name] = remaining.pop(0)
+        else:
+            raise ValueError(f"{name} needs a value")
+    return own, rest
+
+
+def resolve(name: str, fields: list[str]) -> Any:
+    """The settings of a recipe with some fields changed; an unknown field exits with the closest name."""
+    import tyro
+
+    from oneofmany.recipes import recipe
+    from oneofmany.training import Settings
+
+    config = (tyro.conf.FlagConversionOff,)
+    return tyro.cli(Settings, default=recipe(name), prog=f"oneofmany train {name}", args=fields, config=config)
+
+
+def find_data(name: str, own: dict[str, str]) -> tuple[Path, Path]:
+    """The training and dev files: the user's, or the benchmark's, which are built where they are missing."""
+    from oneofmany.data.benchmark import find_benchmark
+    from oneofmany.recipes import data_of
+
+    files = []
+    for option, wanted in zip(("--train", "--dev"), data_of(name), strict=True):
+        if option in own:
+            files.append(Path(own[option]))
+        else:
+            files.append(find_benchmark(wanted, own.get("--data", "data"), own.get("--clues"), say))
+    return files[0], files[1]
+
+
+def _recipe_of(folder: Path) -> str:
+    from oneofmany.runs.folder import RunFolder
+
+    return str(RunFolder.open(folder).config["settings"]["recipe"])
+
+
+if __name__ == "__main__":
+    sys.exit(train(sys.argv[1:]))

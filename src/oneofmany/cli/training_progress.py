@@ -1,0 +1,112 @@
+"""What a run shows while it trains: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from oneofmany.cli.terminal import say
+
+Watch = Callable[[dict[str, Any]], None]
+EVERY = 10.0
+"""Seconds between two lines where there is no terminal."""
+
+
+@contextmanager
+def show_training(folder: Path, tensorboard: bool = False) -> Iterator[Watch | None]:
+    """A function for the trainer to call with every line of metrics; None on processes that show nothing."""
+    if int(os.environ.get("RANK", "0")):
+        yield None
+        return
+    writer = _tensorboard(folder) if tensorboard else None
+    show, close = _bars() if sys.stderr.isatty() else (_lines(), lambda: None)
+
+    def watch(line: dict[str, Any]) -> None:
+        show(line)
+        if writer is not None and line.get("kind") in ("train", "dev"):
+            for name, value in line.items():
+                if isinstance(value, float):
+                    writer.add_scalar(f"{line['phase']}/{name}", value, line["update"])
+
+    try:
+        yield watch
+    finally:
+        close()
+        if writer is not None:
+            writer.close()
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError("--tensorboard needs the tensorboard package: pip install oneofmany[tensorboard]") from None
+    return SummaryWriter(str(folder / "tensorboard"))
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _dev(line: dict[str, Any]) -> str:
+    return f"dev OS {_percent(line['dev_os'])}, MS {_percent(line['dev_ms'])}, all {_percent(line['dev_overall'])}"
+
+
+def _lines() -> Watch:
+    last, length = -EVERY, 0
+
+    def show(line: dict[str, Any]) -> None:
+        nonlocal last, length
+        kind = line.get("kind", "phase")
+        if kind == "phase":
+            length = line["updates"]
+        elif kind == "warning":
+            say(f"warning: {line['text']}")
+        elif kind == "dev" or (kind == "train" and time.monotonic() - last >= EVERY):
+            last = time.monotonic()
+            what = _dev(line) if kind == "dev" else f"{line['queries_per_second']:,.0f} queries/s"
+            say(f"{line['phase']}: update {line['update']:,} of {length:,}, loss {line['loss']:.4f}, {what}")
+
+    return show
+
+
+def _bars() -> tuple[Watch, Callable[[], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[about]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    bars = Progress(*columns, console=Console(stderr=True))
+    bars.start()
+    state: dict[str, Any] = {"loss": "", "speed": "", "dev": ""}
+
+    def show(line: dict[str, Any]) -> None:
+        kind = line.get("kind", "phase")
+        if kind == "warning":
+            bars.console.print(f"warning: {line['text']}")
+            return
+        if kind == "phase":
+            state["task"] = bars.add_task(line["phase"], total=line["updates"], about="")
+            return
+        if kind == "start":
+            return
+        state["loss"] = f"loss {line['loss']:.3f}"
+        if kind == "train":
+            state["speed"] = f"{line['queries_per_second']:,.0f}/s"
+        else:
+            state["dev"] = _dev(line)
+        about = "  ".join(part for part in (state["loss"], state["dev"], state["speed"]) if part)
+        bars.update(state["task"], completed=line["update"], about=about)
+
+    return show, bars.stop

@@ -1,0 +1,95 @@
+"""Our own experiments: the equivariant network on every task, and tiny ones for a minute on two CPU cores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oneofmany.data.batches import Sampling
+from oneofmany.networks.building import NetworkSettings, SelectorSettings
+from oneofmany.training.settings import OBJECTIVES, TWO_PHASES, ObjectiveName, PhaseSettings, SelectorTraining, Settings
+
+_SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
+
+
+def equivariant(task: str, objective: ObjectiveName) -> Settings:
+    """One H200: about a minute on N-Queens and Futoshiki, six on Sudoku; every objective with the same budget."""
+    updates = {"nqueens": 10_000, "futoshiki": 6_000, "sudoku": 16_000}[task]
+    return Settings(
+        recipe=f"{task}/{objective}/equivariant",
+        task=task,
+        objective=objective,
+        network=NetworkSettings("equivariant", width=64, steps=16, test_steps=128),
+        selector=SelectorSettings("equivariant", width=24, depth=3),
+        **_phases(
+            objective,
+            updates,
+            PhaseSettings(batch=512, lr=2e-3, warmup=300, schedule="cosine"),
+            PhaseSettings(batch=512, lr=1e-3, warmup=100, schedule="cosine"),
+        ),
+        betas=(0.9, 0.98),
+        decay=0.01,
+        clip=1.0,
+        ema=0.999,
+        reveal=0.0 if task == "nqueens" else 0.5,
+        burn_in=(0, 16, 32) if task == "nqueens" else (0,),
+        keep_pretrained=True,
+        evaluate_every=updates // 10,
+        log_every=100,
+        precision="bfloat16",
+    )
+
+
+def tiny(task: str, objective: ObjectiveName) -> Settings:
+    """A minute on two CPU cores: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
+    updates = {"nqueens": 400, "futoshiki": 400, "sudoku": 400}[task]
+    return Settings(
+        recipe=f"{task}/{objective}/tiny",
+        task=task,
+        objective=objective,
+        network=NetworkSettings("equivariant", width=32, steps=8, test_steps=24),
+        selector=SelectorSettings("equivariant", width=16, depth=2),
+        **_phases(
+            objective,
+            updates,
+            PhaseSettings(batch=32, lr=4e-3, warmup=20, schedule="cosine"),
+            PhaseSettings(batch=32, lr=2e-3, warmup=10, schedule="cosine"),
+        ),
+        selector_training=SelectorTraining(updates=20, lr=2e-3),
+        betas=(0.9, 0.98),
+        decay=0.01,
+        clip=1.0,
+        ema=0.98,
+        keep_pretrained=True,
+        evaluate_every=updates // 4,
+        log_every=20,
+    )
+
+
+def _phases(
+    objective: ObjectiveName, updates: int, first: PhaseSettings, second: PhaseSettings
+) -> dict[str, PhaseSettings]:
+    """Equally many updates for every objective; those with two phases share them among pre-trainings and the rest."""
+    if objective not in TWO_PHASES:
+        return {"first": replace(first, updates=updates, sampling=_SAMPLING.get(objective, "uniform"))}
+    before = 3 * updates // 10
+    return {"first": replace(first, updates=before), "second": replace(second, updates=updates - 2 * before)}
+
+
+def our_recipes() -> dict[str, Settings]:
+    """All recipes with our network, by name."""
+    table = [
+        make(task, objective)
+        for make in (equivariant, tiny)
+        for task in ("nqueens", "futoshiki", "sudoku")
+        for objective in OBJECTIVES
+    ]
+    flags = [
+        replace(
+            settings,
+            recipe=f"{settings.recipe}-flags",
+            network=replace(settings.network, inequalities="flags"),
+        )
+        for settings in table
+        if settings.recipe.startswith("futoshiki") and settings.recipe.endswith("equivariant")
+    ]
+    return {settings.recipe: settings for settings in (*table, *flags)}

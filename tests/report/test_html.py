@@ -1,0 +1,244 @@
+"""The page as a file and in a browser."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import torch
+
+from oneofmany.report.figures import all_charts
+from oneofmany.report.html import embedded, render
+from oneofmany.report.records import Grid
+from oneofmany.report.viewer import trace
+
+from .browser import Browser, find_chromium
+from .records import fake_evaluation, fake_grid, fake_record
+from .test_viewer import make_batch
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'"
+STEPS = 4
+
+
+class Settling(torch.nn.Module):
+    """Leans to the second solution at first and ends on the first one, or one cell beside it."""
+
+    value_offset = 0
+    steps = STEPS
+
+    def __init__(self, miss=False):
+        super().__init__()
+        self.miss = miss
+
+    def forward(self, batch, steps=None):
+        first, second = (
+            torch.nn.functional.one_hot(batch.solutions[:, k], batch.problem.values).float() for k in (0, 1)
+        )
+        if self.miss:
+            first = torch.cat([first[:, :-1], first[:, -1:].roll(1, -1)], 1)
+        return torch.stack([8 * first * t / STEPS + 4 * second * (1 - t / STEPS) for t in range(STEPS + 1)])
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    grid = Grid.of(fake_grid(queries=300))
+    viewers = []
+    for task in ("nqueens", "sudoku", "futoshiki"):
+        viewers += [(f"{task} right", trace(Settling(), make_batch(task)))]
+        viewers += [(f"{task} wrong", trace(Settling(miss=True), make_batch(task)))]
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(grid, all_charts(grid), viewers), encoding="utf-8")
+    return path
+
+
+class Tags(HTMLParser):
+    """Which elements and addresses a page has."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.ids, self.links = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("src", "href", "srcset", "action") or name.startswith("on"):
+                self.links.append(value)
+
+
+def read(text):
+    tags = Tags()
+    tags.feed(text)
+    return tags
+
+
+def test_complete_in_itself(page):
+    tags = read(page.read_text(encoding="utf-8"))
+    assert all(link == "data:," or link.startswith("#") for link in tags.links)
+    assert not {"img", "iframe", "object", "embed", "base"} & set(tags.tags)
+    assert len(tags.ids) == len(set(tags.ids))
+    assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
+    assert "default-src 'none'" in page.read_text(encoding="utf-8")
+    assert "@import" not in page.read_text(encoding="utf-8")
+
+
+def test_same_bytes():
+    grid = Grid.of(fake_grid(queries=50, seeds=(42,)))
+    assert render(grid, all_charts(grid)) == render(grid, all_charts(grid))
+
+
+def test_nothing_from_a_record_becomes_markup():
+    total = np.repeat([1, 2], 40)
+    evaluation = fake_evaluation(total > 1, total, name=HOSTILE, command=HOSTILE)
+    record = fake_record(f"nqueens/minloss/{HOSTILE}".replace("/s", "s"), 42, {HOSTILE: evaluation}, command=HOSTILE)
+    record["settings"]["note"] = record["environment"]["device"] = HOSTILE
+    record["viewer"] = trace(Settling(), make_batch("nqueens")) | {"task": HOSTILE}
+    grid = Grid.of([record])
+    text = render(grid, all_charts(grid))
+    tags = read(text)
+    assert tags.tags.count("script") == text.count("<script") == 3
+    assert "img" not in tags.tags
+    data = re.search(r'<script type="application/json" id="viewer-data">(.*?)</script>', text, re.DOTALL)
+    assert json.loads(data[1])[0]["task"] == HOSTILE
+    for name in (tag for tag in tags.ids if "<" in tag):
+        pytest.fail(f"a name of a record is used as an id: {name}")
+
+
+def test_embedded_json_comes_back():
+    value = [HOSTILE, {"a": [1, 2.5, None]}, "\u2028<!--"]
+    text = embedded(value)
+    assert not set(text) & set("<>&\u2028")
+    assert json.loads(text) == value
+
+
+def test_partial_and_empty_grids_render():
+    text = render(Grid.of([]), None)
+    assert "need matplotlib" in text
+    assert "No run has been evaluated" in text
+    one = Grid.of(fake_grid(queries=50)[:1])
+    assert "tables of the paper that these runs do not fill" in render(one, [])
+
+
+# ---- in a browser ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium): the report is not opened in one")
+    window = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield window
+    window.close()
+
+
+@pytest.fixture
+def opened(browser, page):
+    browser.messages.clear()
+    browser.requests.clear()
+    browser.emulate(1280)
+    browser.open(page)
+    yield browser
+    assert browser.messages == []
+    assert set(browser.requests) == {page.resolve().as_uri()}
+
+
+def status(browser):
+    return browser.evaluate("document.querySelector('.viewer .status').innerText").replace("\n", ": ")
+
+
+def pick(browser, run):
+    script = f"const s = document.querySelector('#viewer-run'); s.value = {run}; s.dispatchEvent(new Event('change'))"
+    browser.evaluate(f"(() => {{ {script} }})()")
+
+
+def click(browser, name):
+    browser.evaluate(f"document.querySelector('#viewer-{name}').click()")
+
+
+def test_viewer_steps(opened):
+    solutions = make_batch("nqueens").solutions.shape[1]
+    assert status(opened) == f"Step 1 of 5: ✓ solution 2 of {solutions}"
+    seen = []
+    for _ in range(STEPS + 2):
+        click(opened, "next")
+        seen.append(opened.evaluate("document.querySelector('.viewer .status').dataset.step"))
+    assert seen == ["2", "3", "4", "5", "5", "5"]
+    assert status(opened) == f"Step 5 of 5: ✓ solution 1 of {solutions}"
+    click(opened, "first")
+    assert status(opened).startswith("Step 1 of 5")
+    opened.evaluate("document.querySelector('#viewer').focus()")
+    for key, step in (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("End", 5), ("Home", 1)):
+        opened.press(key)
+        assert status(opened).startswith(f"Step {step} of 5"), key
+    slide = "const s = document.querySelector('#viewer-step'); s.value = 3; s.dispatchEvent(new Event('input'))"
+    opened.evaluate(f"(() => {{ {slide} }})()")
+    assert status(opened).startswith("Step 4 of 5")
+
+
+def test_viewer_plays(opened):
+    opened.evaluate("document.querySelector('#viewer').focus()")
+    opened.press(" ", " ")
+    assert opened.evaluate("document.querySelector('#viewer-play').textContent") == "Pause"
+    opened.evaluate("new Promise((done) => setTimeout(done, 2600))")
+    assert status(opened).startswith("Step 5 of 5")
+    assert opened.evaluate("document.querySelector('#viewer-play').textContent") == "Play"
+
+
+@pytest.mark.parametrize(("first", "task", "drawn"), [(0, "nqueens", 64), (2, "sudoku", 16), (4, "futoshiki", 16)])
+def test_viewer_marks_wrong_cells(opened, first, task, drawn):
+    frames = "[...document.querySelectorAll('.viewer .board rect[stroke-width]')]"
+    wrong = f"{frames}.filter((r) => r.getAttribute('stroke') === 'var(--wrong)').length"
+    pick(opened, first)
+    click(opened, "last")
+    assert opened.evaluate(f"{frames}.length") == drawn
+    assert opened.evaluate(wrong) == 0
+    pick(opened, first + 1)
+    click(opened, "last")
+    assert opened.evaluate(wrong) == 1
+    assert "✗ 1 of" in status(opened)
+    signs = "[...document.querySelectorAll('.viewer .board text')].filter((t) => '<>'.includes(t.textContent || '-'))"
+    assert opened.evaluate(f"{signs}.length") == (2 if task == "futoshiki" else 0)
+
+
+def colour(browser):
+    return browser.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_dark_mode(opened, page):
+    light = colour(opened)
+    opened.evaluate("document.querySelector('#theme').click()")
+    dark = colour(opened)
+    assert light == "rgb(255, 255, 255)" != dark
+    # The choice stays for the next visit, whatever the system prefers.
+    opened.open(page)
+    assert colour(opened) == dark
+    opened.evaluate("document.querySelector('#theme').click()")
+    assert colour(opened) == light
+    opened.evaluate("localStorage.clear()")
+    opened.emulate(1280, dark=True)
+    opened.open(page)
+    assert colour(opened) == dark
+    ink = "getComputedStyle(document.querySelector('.chart svg text')).fill"
+    assert opened.evaluate(ink) != "rgb(28, 33, 40)"
+    opened.evaluate("document.querySelector('#theme').click()")
+    assert colour(opened) == light
+    opened.evaluate("localStorage.clear()")
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_fits_the_window(opened, page, width):
+    opened.emulate(width)
+    opened.open(page)
+    opened.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('table')].filter((t) => t.offsetWidth > t.parentElement.clientWidth).length"
+    assert opened.evaluate(wide) > 0 or width > 768
+
+
+def test_links_unfold_what_they_point_to(opened):
+    opened.evaluate("location.hash = document.querySelector('a.command').getAttribute('href')")
+    opened.evaluate("new Promise((done) => setTimeout(done, 200))")
+    assert opened.evaluate("document.querySelector('.run:target').offsetHeight") > 0
