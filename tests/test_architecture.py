@@ -11,10 +11,20 @@ MAY_IMPORT = {
     "exact": {"problems"},
     "data": {"problems", "exact", "files"},
     "objectives": set(),
-    "networks": {"problems"},
+    "networks": {"problems", "files"},
+    "evaluation": {"problems", "data", "networks", "files"},
+    "runs": {"files"},
+    "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "files"},
+    "recipes": {"data", "networks", "training"},
+    "report": {"problems", "data", "objectives", "networks", "evaluation", "runs", "files"},
+    "solving": {"problems", "exact", "networks"},
+    "evaluating": {"problems", "data", "networks", "evaluation", "runs", "files"},
     "files": set(),
     "testing": {"problems", "exact"},
-    "cli": {"problems", "exact", "data", "files"},
+    "cli": {
+        *("problems", "exact", "data", "networks", "objectives", "evaluation", "runs", "training", "recipes"),
+        *("report", "solving", "evaluating", "files"),
+    },
 }
 LIGHT = {"objectives": {"torch"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}
 

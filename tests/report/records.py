@@ -56,6 +56,7 @@ def fake_evaluation(valid, total, givens=None, *, task="nqueens", size=11, name=
 def fake_record(recipe, seed, evaluations, *, dev=0.5, network="nlm", train=None, history=None, **more):
     """A finished run of a recipe."""
     task, objective = recipe.split("/")[:2]
+    objective = objective.split("-")[0]
     scores = {"os": dev, "ms": dev, "overall": dev, "update": 1000, "phase": "train"}
     return {
         "format": 1,
@@ -158,7 +159,7 @@ def fake_grid(seed=0, seeds=(42, 1729, 3120), queries=4000):
         ("os-dev", "sudoku-train", True, 0.9, 0.5),
     ):
         about = {"name": train, "checksum": train, "queries": 180_000 if "180k" in variant else 20_000}
-        record = fake_record(f"sudoku/unique/{variant}", 42, {"sudoku-test": evaluation("sudoku", os, ms)},
+        record = fake_record(f"sudoku/unique-{variant}", 42, {"sudoku-test": evaluation("sudoku", os, ms)},
                              network="rrn", train=about)  # fmt: skip
         record["settings"]["select_on"] = "os" if only else "overall"
         records.append(record)

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_only_example_2_without_runs():
 
 def test_svg_follows_the_page(charts):
     for chart in charts:
-        text = chart.svg()
+        text = chart.svg
         ET.fromstring(text)
         assert not [colour for colour in LIGHT.values() if colour in text], chart.name
         assert "var(--ink)" in text
@@ -48,7 +49,7 @@ def test_svg_follows_the_page(charts):
 
 def test_same_bytes(charts):
     chart = charts[0]
-    assert chart.standalone_svg() == chart.standalone_svg()
+    assert chart.svg == replace(chart).svg
     assert chart.png(LIGHT) == chart.png(LIGHT) != chart.png(DARK)
     ET.fromstring(chart.standalone_svg())
 

@@ -11,7 +11,7 @@ from oneofmany.report import paper
 from oneofmany.report.bins import bins_of
 from oneofmany.report.comparisons import seed_gains, significance, unique_training
 from oneofmany.report.other_tables import every_run, other_data, own_results, several_starts
-from oneofmany.report.records import Grid, check_record, givens_of, totals_of, valid_of
+from oneofmany.report.records import Grid, check_record, givens_of, totals_of, valid_of, variant_of
 from oneofmany.report.table import Cell, Column, Table
 from oneofmany.report.tables import accuracy, all_tables, data_statistics, standard_errors
 
@@ -108,9 +108,9 @@ def test_four_cells():
     runs = []
     for recipe, train, select_on, right in (
         ("sudoku/unique", "sudoku-train", "overall", range(8)),
-        ("sudoku/unique/os-dev", "sudoku-train", "os", range(7)),
-        ("sudoku/unique/180k", "sudoku-os-train", "overall", range(6)),
-        ("sudoku/unique/180k-os-dev", "sudoku-os-train", "os", range(5)),
+        ("sudoku/unique-os-dev", "sudoku-train", "os", range(7)),
+        ("sudoku/unique-180k", "sudoku-os-train", "overall", range(6)),
+        ("sudoku/unique-180k-os-dev", "sudoku-os-train", "os", range(5)),
     ):
         evaluation = fake_evaluation(np.isin(np.arange(10), right), TOTAL, task="sudoku", size=9)
         about = {"name": train, "checksum": train, "queries": 10}
@@ -136,6 +136,32 @@ def test_four_cells():
     assert texts(row_of(accuracy(grid), "Sudoku", "Unique"))[2] == "100.00"
 
 
+@pytest.mark.parametrize(
+    ("recipe", "variant"),
+    [
+        ("nqueens/naive", ""),
+        ("nqueens/naive-authors", "authors"),
+        ("sudoku/unique/large-batch", "large-batch"),
+        ("sudoku/unique-180k/large-batch", "180k/large-batch"),
+        ("futoshiki/selectr/equivariant-flags", "equivariant-flags"),
+    ],
+)
+def test_variants(recipe, variant):
+    objective = "unique" if "unique" in recipe else "selectr" if "selectr" in recipe else "naive"
+    assert variant_of({"recipe": recipe, "objective": objective}) == variant
+
+
+def test_larger_batches_have_the_papers_tables_too():
+    larger = [fake_record("nqueens/minloss/large-batch", seed, MINLOSS[0]["evaluations"]) for seed in (1, 2)]
+    grid = Grid.of([*larger, MINLOSS[0]])
+    assert grid.paper_variants() == ["large-batch", ""]
+    tables = {table.name: table for table in all_tables(grid)}
+    assert row_of(tables["table-2-accuracy-large-batch"], "N-Queens", "MinLoss")[-1].text == "2"
+    assert row_of(tables["table-2-accuracy"], "N-Queens", "MinLoss")[-1].text == "1"
+    assert not any(name.startswith("own-") for name in tables)
+    assert Grid.of([]).paper_variants() == [""]
+
+
 def test_starts_are_never_mixed():
     more = {"starts": 4, "steps": 32, "chosen": np.arange(10) < 8, "checked": np.arange(10) < 9}
     evaluation = fake_evaluation(np.arange(10) < 7, TOTAL, **more)
@@ -143,8 +169,20 @@ def test_starts_are_never_mixed():
         [fake_record("nqueens/minloss/equivariant", 42, {"nqueens-test": evaluation}, network="equivariant")]
     )
     (row,) = several_starts(grid).rows
-    assert texts(row)[5:] == ["100.00", "25.00", "70.00", "100.00", "50.00", "80.00", "100.00", "75.00", "90.00", "1"]
-    assert [c.group for c in several_starts(grid).columns[5:14:3]] == [
+    assert texts(row)[2:] == [
+        "32 steps, 4 starts, by residual",
+        "100.00",
+        "25.00",
+        "70.00",
+        "100.00",
+        "50.00",
+        "80.00",
+        "100.00",
+        "75.00",
+        "90.00",
+        "1",
+    ]
+    assert [c.group for c in several_starts(grid).columns[3:12:3]] == [
         "one trajectory",
         "chosen without the rules",
         "chosen with the checker",

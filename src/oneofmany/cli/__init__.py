@@ -23,9 +23,13 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "count": "oneofmany.cli.count:count",
     "train": "oneofmany.cli.train:train",
     "sweep": "oneofmany.cli.sweep:sweep",
+    "evaluate": "oneofmany.cli.evaluate:evaluate",
+    "compare": "oneofmany.cli.compare:compare",
+    "record": "oneofmany.cli.record:record",
     "show": "oneofmany.cli.show:show",
     "solve": "oneofmany.cli.solve:solve",
     "doctor": "oneofmany.cli.doctor:doctor",
+    "report": "oneofmany.cli.report:report",
     "demo": "oneofmany.cli.demo:demo",
 }
 """Where every command lives; only the one that is called is imported."""

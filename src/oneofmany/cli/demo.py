@@ -1,60 +1,108 @@
-"""``oneofmany demo``: a first look."""
+"""``oneofmany demo``: in a few minutes on a laptop, training on one of many works where naive training fails."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from rich.table import Table
 
-from oneofmany.cli.show import show
-from oneofmany.cli.terminal import progress, results, say
+from oneofmany.cli.terminal import draw_boards, results, say
+
+TRAINED = {
+    "naive": "every listed solution is a target at once (Eq. 1)",
+    "minloss": "only the listed solution that is nearest to the prediction",
+    "selectr": "a second network learns which listed solution to train on",
+}
+SHOWN_STEPS = (1, 4, 8)
 
 
-def demo(out: Path = Path("demo")) -> None:
-    """Build a small data set of each task and show queries that have several solutions.
+def demo(out: Path = Path("demo"), jobs: int = 2) -> int:
+    """Train 8 queens with Naive, MinLoss and SelectR, compare them, solve two boards and write a report.
 
     Example: oneofmany demo --out demo
 
     Args:
-        out: the folder for the data sets; files of an earlier demo are replaced.
+        out: the folder for data, runs and report; a demo that was stopped goes on where it stood.
+        jobs: how many trainings run at a time.
     """
-    from oneofmany.data.futoshiki import build_futoshiki
-    from oneofmany.data.nqueens import build_nqueens
-    from oneofmany.data.statistics import statistics
-    from oneofmany.data.sudoku import build_sudoku
+    from oneofmany.cli.sweep import sweep
+    from oneofmany.data import Dataset
+    from oneofmany.data.benchmark import find_benchmark
+    from oneofmany.report import read_records, write_report
+    from oneofmany.report.boards import trace_runs
 
-    out.mkdir(parents=True, exist_ok=True)
-    say("building a small data set of each task (the first call also compiles the enumerator, about half a minute)")
-    with progress() as tell:
-        sets = {"nqueens": build_nqueens(8, 4, seed=1)}
-        tell("data sets", 1, 3)
-        sets["futoshiki"] = build_futoshiki(5, 14, 5, 1000, seed=1)
-        tell("data sets", 2, 3)
-        sets["sudoku"] = build_sudoku(200, "train", seed=1, size=6, listed=50)
-        tell("data sets", 3, 3)
-    table = Table(title=f"Data sets in {out}, with all solutions of every query", title_justify="left")
-    for column in ("task", "queries", "with several solutions", "solutions each", "furthest apart"):
-        table.add_column(column, justify="left" if column == "task" else "right")
-    for name, dataset in sets.items():
-        path = out / f"{name}.safetensors"
-        dataset.save(path, force=True)
-        about = statistics(dataset)
-        table.add_row(
-            f"{name} {about['size']}",
-            f"{about['queries']:,}",
-            f"{about['ms_queries']:,} ({about['ms_percent']:.1f} %)",
-            f"{about['solutions_per_ms_query']:.2f}",
-            f"{about['largest_hamming_distance']} variables",
-        )
     console = results()
-    console.print(table)
-    for name, title in {
-        "nqueens": "8 queens, four given: exactly two ways to place the others",
-        "futoshiki": "Futoshiki",
-        "sudoku": "Sudoku 6x6",
-    }.items():
-        console.print(f"\n{title}", style="bold cyan")
-        row = int(np.flatnonzero(sets[name].total == 2)[0])
-        show(str(out / f"{name}.safetensors"), rows=(row,))
-    console.print(f"Look further: oneofmany data show {out / 'sudoku.safetensors'}, oneofmany show --help")
+    say("1. data: 8 queens, two of them given (the first call compiles the enumerator, about half a minute)")
+    files = {part: find_benchmark(f"nqueens-tiny-{part}", out / "data") for part in ("train", "dev", "test")}
+    test = Dataset.load(files["test"])
+    row = int(np.flatnonzero(test.total == 3)[0])
+    console.print(f"\nA query of the test set and all of its {test.total[row]} solutions", style="bold")
+    _draw(console, test, row, test.solutions_of(row))
+
+    say("2. training the same small network with three objectives, a minute or two")
+    names = [f"nqueens/{objective}/tiny" for objective in TRAINED]
+    options = ["--seeds", "42", "--jobs", str(jobs), "--out", str(out / "runs"), "--data", str(out / "data")]
+    code = sweep([*names, *options, "--evaluate", str(files["test"])])
+    if code:
+        return code
+    runs = {objective: out / "runs" / name / "42" for objective, name in zip(TRAINED, names, strict=True)}
+    records = read_records(list(runs.values()))
+    console.print(_table(records, len(test), int(test.multiple.sum())))
+
+    console.print("\nThe same query, answered step by step", style="bold")
+    for objective in ("naive", "minloss"):
+        _solve(console, test, row, runs[objective], objective)
+
+    report = out / "report.html"
+    write_report(records, report, force=True, viewers=trace_runs(runs.values(), test))
+    console.print(f"\nThe report, with a viewer that steps through these boards: {report.resolve()}")
+    console.print("Go on: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
+    return 0
+
+
+def _table(records: list[dict[str, Any]], queries: int, several: int) -> Table:
+    title = f"\n{queries} test queries, {several} of them with several solutions (MS): valid answers, 95 % interval"
+    table = Table(title=title, title_justify="left")
+    for column in ("objective", "one solution (OS)", "several (MS)", "all", "what it does"):
+        table.add_column(column, justify="left" if column in ("objective", "what it does") else "right")
+    by_objective = {record["objective"]: record for record in records}
+    for objective, what in TRAINED.items():
+        found = next(iter(by_objective[objective]["evaluations"].values()))
+        table.add_row(objective, *(_score(found[part]) for part in ("os", "ms", "overall")), what)
+    return table
+
+
+def _score(score: dict[str, Any]) -> str:
+    if score["accuracy"] is None:
+        return "-"
+    return f"{100 * score['accuracy']:.1f} % ({100 * score['low']:.0f} to {100 * score['high']:.0f})"
+
+
+def _solve(console: Any, data: Any, row: int, run: Path, objective: str) -> None:
+    """The network's answer after some of its steps, and whether the last one is valid."""
+    import oneofmany
+    from oneofmany.data import DeviceData
+    from oneofmany.networks import draw_noise
+
+    saved = oneofmany.load(run)
+    network: Any = saved.network
+    batch = DeviceData(data).batch(torch.tensor([row]))
+    steps = saved.settings.test_steps or saved.settings.steps
+    with torch.no_grad():
+        logits = network(batch, steps=steps, noise=draw_noise(network, batch, torch.Generator().manual_seed(0)))
+    shown = [*(step for step in SHOWN_STEPS if step < steps), steps]
+    answers = logits[:, 0].argmax(-1)
+    valid = bool(data.problem.check(answers[-1:], batch.query, batch.relations))
+    titles = [f"step {step}" for step in shown]
+    console.print(f"{objective}: {'a valid answer' if valid else 'no valid answer'}", style="green" if valid else "red")
+    _draw(console, data, row, (answers[[step - 1 for step in shown]] + 1).numpy().astype(np.uint8), titles)
+
+
+def _draw(console: Any, data: Any, row: int, boards: np.ndarray, titles: list[str] | None = None) -> None:
+    from oneofmany.problems import TASKS
+
+    task = TASKS[data.problem.task]
+    console.print(draw_boards(task, data.problem, data.query[row], data.relations[row], boards, console.width, titles))

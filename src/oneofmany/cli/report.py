@@ -10,23 +10,39 @@ from oneofmany.cli.terminal import say
 
 
 def report(
-    runs: tyro.conf.Positional[tuple[Path, ...]], out: Path, export: Path | None = None, force: bool = False
+    runs: tyro.conf.Positional[tuple[Path, ...]],
+    out: Path,
+    export: Path | None = None,
+    boards: Path | None = None,
+    force: bool = False,
 ) -> None:
     """Make one self-contained HTML file from runs: the paper's tables, claims and figures, and a board viewer.
 
     Example: oneofmany report runs/ results/ --out report.html --export figures/
 
+    Example: oneofmany report runs/ --boards data/nqueens-test.safetensors --out report.html
+
     Args:
         runs: run folders, record files (.json), or folders that are searched for both.
         out: the HTML file to write.
         export: also write every table (CSV, Markdown) and figure (SVG, PNG) into this folder.
+        boards: a data file; its first MS queries are answered by the networks of the run folders in the board viewer.
         force: overwrite existing files.
     """
     from oneofmany.files import check_writable
-    from oneofmany.report import read_records, write_report
+    from oneofmany.report import find_runs, read_records, write_report
 
     check_writable(out, force)
-    grid = write_report(read_records(runs, say), out, export=export, force=force, tell=say)
+    records, viewers = read_records(runs, say), []
+    if boards is not None:
+        from oneofmany.data import Dataset
+        from oneofmany.report.boards import trace_runs
+
+        folders = [path for path, _ in find_runs(runs) if path.is_dir()]
+        viewers = trace_runs(folders, Dataset.load(boards))
+        if not viewers:
+            raise ValueError(f"--boards: no run folder among these runs has a network for the queries of {boards}")
+    grid = write_report(records, out, export=export, force=force, viewers=viewers, tell=say)
     for name, why in grid.left_out:
         say(f"{name} is left out: {why}")
     say(f"{len(grid.runs)} runs" + ("" if export is None else f", tables and figures in {export}"))

@@ -54,11 +54,18 @@ def progress() -> Iterator[Tell]:
 
 
 def draw_boards(
-    task: Task, problem: Problem, query: np.ndarray, relations: np.ndarray, solutions: np.ndarray, width: int
+    task: Task,
+    problem: Problem,
+    query: np.ndarray,
+    relations: np.ndarray,
+    solutions: np.ndarray,
+    width: int,
+    titles: list[str] | None = None,
 ) -> Text:
     """A query and its solutions as boards side by side, as many in a row as ``width`` columns allow.
 
-    query: uint8 [R]; relations: int16 [M, 2]; solutions: uint8 [K, R]. What the query left blank is coloured.
+    query: uint8 [R]; relations: int16 [M, 2]; solutions: uint8 [K, R]. What the query left blank is coloured. The
+    solutions have these titles, or are counted.
     """
     given = query > 0
 
@@ -68,7 +75,7 @@ def draw_boards(
 
     boards = [board(query), *(board(values) for values in solutions)]
     widest = max(len(line.replace("\x01", "").replace("\x02", "")) for lines in boards for line in lines)
-    titles = ["query", *(f"solution {i + 1}" for i in range(len(solutions)))]
+    titles = ["query", *(titles or (f"solution {i + 1}" for i in range(len(solutions))))]
     each_row = max(1, (width + 3) // (widest + 3))
     text = Text()
     for start in range(0, len(boards), each_row):

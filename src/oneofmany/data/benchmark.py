@@ -30,7 +30,7 @@ BENCHMARK: dict[str, Callable[..., Dataset]] = {
 
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
-    **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 5, split=s, seed=seed) for s, _, seed in _SPLITS},
+    **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
     **{f"futoshiki-tiny-{s}": partial(build_futoshiki, 4, 9, 3, n, s, seed) for s, n, seed in _SPLITS},
     **{
         f"sudoku-tiny-{s}": partial(build_sudoku, n, s, seed=seed, size=4, givens=(4, 7), listed=50)

@@ -148,6 +148,7 @@ def _messages_backward(
     (R, D), (B, _, H), p = returning.shape, grad.shape, p.contiguous()
     of_p, of_q = torch.empty_like(grad), torch.empty_like(grad)
     of_weights, of_biases = grad.new_zeros(3, H, H), grad.new_zeros(3, H)
+    layers = list(zip(of_weights, of_biases, strict=True))
     n = _boards_at_a_time(R * D)
     senders, returns, bags = _below(neighbours, n, R), _below(returning, n, R * D), torch.arange(0, n * R * D, D)
     # The same memory for every block, since what is fresh is in no cache.
@@ -155,8 +156,9 @@ def _messages_backward(
 
     def back(layer: int, g: Tensor, z: Tensor, weight: Tensor, into: Tensor) -> Tensor:
         """Gradient of the layer below, before its ReLU, from that of this layer and its inputs z."""
-        of_weights[layer].addmm_(g.t(), z)
-        of_biases[layer] += g.sum(0)
+        of_weight, of_bias = layers[layer]
+        of_weight.addmm_(g.t(), z)
+        of_bias.add_(g.sum(0))
         return _relu_backward(torch.mm(g, weight, out=into), z, into)
 
     for start in range(0, B, n):
@@ -166,7 +168,7 @@ def _messages_backward(
         above, g = grad[some, :, None], one.view(-1, R, D, H)
         if counts is None:
             _relu_backward(above.expand_as(g), z3.view_as(g), g)
-            g[:, :, :doubles] *= 2
+            g[:, :, :doubles].mul_(2)  # *= would also copy the slice onto itself
         else:
             torch.mul(above, counts[some], out=g)
             one, two = back(2, one, z3, w4, two), one

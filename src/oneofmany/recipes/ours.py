@@ -13,7 +13,7 @@ _SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
 
 def equivariant(task: str, objective: ObjectiveName) -> Settings:
     """One H200: about a minute on N-Queens and Futoshiki, six on Sudoku; every objective with the same budget."""
-    updates = {"nqueens": 10_000, "futoshiki": 6_000, "sudoku": 16_000}[task]
+    updates = {"nqueens": 10_000, "futoshiki": 3_000, "sudoku": 16_000}[task]
     return Settings(
         recipe=f"{task}/{objective}/equivariant",
         task=task,

@@ -44,6 +44,7 @@ def nlm(task: str, objective: ObjectiveName) -> Settings:
             updates=250, lr=5e-4, decay=1e-5, copy_interval=2500 if task == "nqueens" else 1
         ),
         decay=1e-5,
+        largest_gradient=1000.0,
         loss_scale=1 / choices,
         evaluate_every=250,
         log_every=250,
@@ -73,6 +74,7 @@ def rrn(task: str, objective: ObjectiveName) -> Settings:
         selector_training=SelectorTraining(updates=1250, lr=5e-4, decay=1e-4, copy_interval=1),
         decay=1e-4,
         clip=5.0,
+        largest_gradient=1000.0,
         loss_scale=1 / 81,
         evaluate_every=625,
         log_every=125,

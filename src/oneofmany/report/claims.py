@@ -37,8 +37,8 @@ class CheckedClaim:
 
 
 def check_claims(grid: Grid) -> list[CheckedClaim]:
-    """Every claim with what our runs and the paper's own numbers say of it."""
-    ours, papers = OurResults(grid), PapersResults()
+    """Every claim with what the first of the grid's ``paper_variants`` and the paper's own numbers say of it."""
+    ours, papers = OurResults(grid, grid.paper_variants()[0]), PapersResults()
     return [CheckedClaim(text, where, check(ours), check(papers)) for text, where, check in CLAIMS]
 
 

@@ -10,8 +10,17 @@ from oneofmany.evaluation.statistics import gain, mcnemar
 from oneofmany.report import paper
 from oneofmany.report.cells import accuracy_cell, number_cell, seeds_cell, test_commands
 from oneofmany.report.paper import TASKS, name_of
-from oneofmany.report.records import Grid, Record, over_runs, percent, test_evaluation, valid_of
-from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
+from oneofmany.report.records import (
+    PAPER_VARIANTS,
+    Grid,
+    Record,
+    over_runs,
+    percent,
+    test_evaluation,
+    valid_of,
+    variant_of,
+)
+from oneofmany.report.table import Cell, Column, Table, columns, difference, of_variant, signed, slug
 
 
 def overall_by_seed(records: Sequence[Record]) -> dict[int, float]:
@@ -21,19 +30,19 @@ def overall_by_seed(records: Sequence[Record]) -> dict[int, float]:
     return {seed: score for seed, score in scores.items() if score is not None}
 
 
-def seed_gains(grid: Grid) -> Table:
+def seed_gains(grid: Grid, variant: str = "") -> Table:
     """The appendix's table: points that SelectR gains over MinLoss, seed by seed."""
     ours: dict[str, dict[int, float]] = {}
     commands: dict[str, tuple[str, ...]] = {}
     means: dict[str, Cell] = {}
     for task in TASKS:
-        selectr, minloss = (overall_by_seed(grid.at(task, objective)) for objective in ("selectr", "minloss"))
+        selectr, minloss = (overall_by_seed(grid.at(task, objective, variant)) for objective in ("selectr", "minloss"))
         shared = sorted(selectr.keys() & minloss.keys())
         if not shared:
             continue
         found = gain({seed: selectr[seed] for seed in shared}, {seed: minloss[seed] for seed in shared})
         ours[task] = found.each
-        used = [r for o in ("minloss", "selectr") for r in grid.at(task, o) if r["seed"] in shared]
+        used = [r for o in ("minloss", "selectr") for r in grid.at(task, o, variant) if r["seed"] in shared]
         commands[task] = test_commands(used)
         text = signed(found.mean) + ("" if found.standard_error is None else f" ± {found.standard_error:.2f}")
         means[task] = Cell(text, {"points": found.mean}, commands[task])
@@ -51,20 +60,20 @@ def seed_gains(grid: Grid) -> Table:
         published = paper.MEAN_GAINS[task]
         last += [means.get(task, Cell()), Cell(signed(published), {"points": published})]
     return Table(
-        "seed-gains",
-        "Gain of SelectR over MinLoss by seed, points on all test queries",
+        slug("seed-gains", variant),
+        f"Gain of SelectR over MinLoss by seed, points on all test queries{of_variant(variant)}",
         columns(("seed",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
         (*rows, tuple(last)),
         "Only seeds that both have; ± is the standard error of the paired differences.",
     )
 
 
-def significance(grid: Grid) -> Table:
+def significance(grid: Grid, variant: str = "") -> Table:
     """McNemar's exact test of SelectR against MinLoss: the runs that dev picks, on the whole test set."""
     rows = []
     for task in TASKS:
         published = Cell(f"{paper.MCNEMAR[task]:.3g}", {"p": paper.MCNEMAR[task]})
-        pair = compared_pair(grid, task)
+        pair = compared_pair(grid, task, variant)
         if pair is None:
             rows.append((Cell(name_of(task)), *[Cell()] * 5, published))
             continue
@@ -75,8 +84,8 @@ def significance(grid: Grid) -> Table:
         counts = [Cell(f"{n:,}", {"": n}, commands) for n in (found.only_first, found.only_second, both, neither)]
         rows.append((Cell(name_of(task)), *counts, Cell(f"{found.p:.3g}", {"p": found.p}, commands), published))
     return Table(
-        "mcnemar",
-        "SelectR against MinLoss: exact McNemar test",
+        slug("mcnemar", variant),
+        f"SelectR against MinLoss: exact McNemar test{of_variant(variant)}",
         columns(
             ("task",),
             (
@@ -90,9 +99,9 @@ def significance(grid: Grid) -> Table:
     )
 
 
-def compared_pair(grid: Grid, task: str) -> tuple[list[Record], list[np.ndarray]] | None:
+def compared_pair(grid: Grid, task: str, variant: str = "") -> tuple[list[Record], list[np.ndarray]] | None:
     """The dev-best runs of SelectR and MinLoss and which queries each got right, if they saw the same data."""
-    records = [record for o in ("selectr", "minloss") if (record := grid.best(task, o)) is not None]
+    records = [record for o in ("selectr", "minloss") if (record := grid.best(task, o, variant)) is not None]
     evaluations = [evaluation for record in records if (evaluation := test_evaluation(record)) is not None]
     if len(evaluations) < 2 or evaluations[0]["data"]["checksum"] != evaluations[1]["data"]["checksum"]:
         return None
@@ -103,23 +112,24 @@ UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
 """Name of a training set -> how many OS queries the comparison says it has."""
 
 
-def training_data_of(record: Record) -> tuple[str, str] | None:
-    """(10k or 180k, os or mixed): which cell of the comparison a run belongs to, or None."""
+def training_data_of(record: Record) -> tuple[str, str, str] | None:
+    """(10k or 180k, os or mixed, one of ``PAPER_VARIANTS``): the cell of the comparison that a run is in, or None."""
     size = UNIQUE_DATA.get(((record.get("data") or {}).get("train") or {}).get("name", ""))
     if (record["task"], record["objective"], record["network"]) != ("sudoku", "unique", "rrn") or size is None:
         return None
     only_os = record["settings"].get("select_on") == "os" or (record.get("dev") or {}).get("ms") is None
-    return size, "os" if only_os else "mixed"
+    last = variant_of(record).split("/")[-1]
+    return size, "os" if only_os else "mixed", last if last in PAPER_VARIANTS else ""
 
 
-def unique_training(grid: Grid) -> Table:
+def unique_training(grid: Grid, variant: str = "") -> Table:
     """RRN on 10k or 180k OS queries, stopped on OS dev or on mixed dev, beside the paper's two numbers."""
     ten = {subset: paper.TABLE_2["sudoku", "unique", subset].mean for subset in ("os", "ms")}
     published = {("180k", "os"): paper.UNIQUE_180K, ("10k", "mixed"): ten}
     rows = []
     for size in ("10k", "180k"):
         for stopped in ("os", "mixed"):
-            records = [record for record in grid.runs if training_data_of(record) == (size, stopped)]
+            records = [record for record in grid.runs if training_data_of(record) == (size, stopped, variant)]
             row = [Cell(size), Cell("OS alone" if stopped == "os" else "OS and MS")]
             for subset in ("os", "ms"):
                 summary, theirs = over_runs(records, subset), published.get((size, stopped), {}).get(subset)
@@ -128,8 +138,8 @@ def unique_training(grid: Grid) -> Table:
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "paper", "difference")
     return Table(
-        "unique-training",
-        "Sudoku RRN trained on unique puzzles alone, accuracy in %",
+        slug("unique-training", variant),
+        f"Sudoku RRN trained on unique puzzles alone, accuracy in %{of_variant(variant)}",
         (*columns(("OS training queries", "dev queries"), (("OS", each), ("MS", each))), Column("seeds")),
         tuple(rows),
         "Which weights are kept, and when training stops, is decided on the dev queries named. The paper evaluates a "

@@ -99,7 +99,7 @@ def _draw_givens(figure: Any, theme: Theme, bins: list[Bin]) -> None:
     above, below = figure.subplots(2, 1, sharex=True)
     x = np.arange(len(bins))
     above.plot(x, [b.givens for b in bins], color=theme["minloss"], marker="o", markersize=5)
-    above.set(ylabel="mean number of givens")
+    above.set_title("mean number of givens", loc="left")
     below.set_title("number of queries", loc="left")
     bars = below.bar(x, [b.total for b in bins], color=theme["minloss"], width=0.6)
     below.bar_label(bars, [f"{b.total:,}" for b in bins], color=theme["muted"], fontsize=9, padding=2)

@@ -19,28 +19,38 @@ def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lamb
     """
     from oneofmany.runs import read_record
 
-    paths = [Path(path) for path in paths]
-    if not paths:
-        raise ValueError("no runs: name run folders, record files or folders that hold them")
     records = []
-    for path in paths:
-        if not path.exists():
-            raise FileError(f"{path} does not exist: name a run folder, a record or a folder that holds them")
-        named = path.is_file() or _is_run(path)
-        found = [path] if named else list(_search(path, tell))
-        for one in found:
-            record = check_record(read_record(one), str(one))
-            if not record["evaluations"]:
-                sentence = f"{one} has no evaluations: run `oneofmany evaluate {one} DATA` first"
-                if named:
-                    raise FileError(sentence)
-                tell(sentence)
-            records.append(record)
-    if not records:
-        raise FileError(f"no runs found in {', '.join(map(str, paths))}: expected run folders or records (.json)")
+    for path, named in find_runs(paths, tell):
+        record = check_record(read_record(path), str(path))
+        if not record["evaluations"]:
+            sentence = f"{path} has no evaluations: run `oneofmany evaluate {path} DATA` first"
+            if named:
+                raise FileError(sentence)
+            tell(sentence)
+        records.append(record)
     if not any(record["evaluations"] for record in records):
         raise FileError(f"none of the {len(records)} runs found has an evaluation: run `oneofmany evaluate` first")
     return records
+
+
+def find_runs(
+    paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None
+) -> list[tuple[Path, bool]]:
+    """(run folder or record file, whether it was named itself) for everything under ``paths``; FileError for none."""
+    paths = [Path(path) for path in paths]
+    if not paths:
+        raise ValueError("no runs: name run folders, record files or folders that hold them")
+    found: list[tuple[Path, bool]] = []
+    for path in paths:
+        if not path.exists():
+            raise FileError(f"{path} does not exist: name a run folder, a record or a folder that holds them")
+        if path.is_file() or _is_run(path):
+            found.append((path, True))
+        else:
+            found += [(one, False) for one in _search(path, tell)]
+    if not found:
+        raise FileError(f"no runs found in {', '.join(map(str, paths))}: expected run folders or records (.json)")
+    return found
 
 
 def _is_run(path: Path) -> bool:

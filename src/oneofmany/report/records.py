@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 import zlib
@@ -16,6 +15,7 @@ import numpy as np
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 from oneofmany.files import FileError
 from oneofmany.report.paper import order_of
+from oneofmany.runs import decode, valid_bits
 
 Record = dict[str, Any]
 """One run as JSON (``oneofmany.runs.read_record``)."""
@@ -24,6 +24,9 @@ Evaluation = dict[str, Any]
 Score = dict[str, Any]
 """correct, total, accuracy, low, high."""
 
+PAPER_NETWORKS = ("nlm", "rrn")
+PAPER_VARIANTS = ("", "large-batch")
+"""Variants that the paper's tables are made of: its own settings, and the same queries in larger batches."""
 NO_RESULT = {"seed", "device", "threads", "capture", "compile", "log_every", "checkpoint_minutes", "pretrained"}
 """Settings that two runs of one experiment may differ in."""
 
@@ -55,30 +58,27 @@ def check_record(record: Any, where: str) -> Record:
 
 def valid_of(evaluation: Evaluation) -> np.ndarray:
     """bool [Q]: which queries one trajectory answered with a solution."""
-    packed = np.frombuffer(base64.b64decode(evaluation["valid"], validate=True), np.uint8)
-    queries = evaluation["data"]["queries"]
-    if len(packed) != -(-queries // 8):
-        raise ValueError(f"valid: expected {queries} bits, got {8 * len(packed)}")
-    return np.unpackbits(packed, count=queries).astype(bool)
+    return valid_bits(evaluation)
 
 
 def totals_of(evaluation: Evaluation) -> np.ndarray:
     """int32 [Q]: all solutions that exist; -1 unknown."""
-    return _numbers(evaluation["total"])
+    return decode(evaluation["total"])
 
 
 def givens_of(evaluation: Evaluation) -> np.ndarray:
     """int32 [Q]: how many variables are given."""
-    return _numbers(evaluation["givens"])
-
-
-def _numbers(text: str) -> np.ndarray:
-    return np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), "<i4")
+    return decode(evaluation["givens"])
 
 
 def variant_of(record: Record) -> str:
-    """What follows ``TASK/OBJECTIVE`` in the recipe's name: empty for the paper's network and settings."""
-    return "/".join(record["recipe"].split("/")[2:])
+    """What the recipe's name adds to ``TASK/OBJECTIVE``: empty for the paper's network and settings.
+
+    ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``.
+    """
+    _, *parts = record["recipe"].split("/")
+    own = parts[0].removeprefix(record["objective"]).strip("-") if parts else ""
+    return "/".join([part for part in (own, *parts[1:]) if part])
 
 
 def dev_score(record: Record) -> float:
@@ -88,13 +88,13 @@ def dev_score(record: Record) -> float:
 
 
 def test_evaluation(record: Record) -> Evaluation | None:
-    """The evaluation on the task's test set; elsewhere than in the paper's recipes, the first one serves as well."""
+    """The evaluation on the task's test set; of a network that is not the paper's, the first one serves as well."""
     evaluations: dict[str, Evaluation] = record["evaluations"]
     name = f"{record['task']}-test"
     if name in evaluations:
         return evaluations[name]
     named = [e for e in evaluations.values() if e["data"].get("name") == name]
-    return next(iter(named or (evaluations.values() if variant_of(record) else ())), None)
+    return next(iter(named or (() if record["network"] in PAPER_NETWORKS else evaluations.values())), None)
 
 
 def percent(score: Score | None, key: str = "accuracy") -> float | None:
@@ -171,9 +171,16 @@ class Grid:
         tested = [record for record in self.at(task, objective, variant) if test_evaluation(record)]
         return max(tested, key=dev_score, default=None)
 
-    def variants(self) -> list[str]:
+    def paper_variants(self) -> list[str]:
+        """Which of ``PAPER_VARIANTS`` have runs, the one with the most tested runs first; the first without any."""
+        counts = {
+            v: sum(variant_of(r) == v and test_evaluation(r) is not None for r in self.runs) for v in PAPER_VARIANTS
+        }
+        return [v for v in sorted(counts, key=lambda v: -counts[v]) if counts[v]] or [PAPER_VARIANTS[0]]
+
+    def other_variants(self) -> list[str]:
         """The variants other than the paper's, in alphabetical order."""
-        return sorted({variant_of(record) for record in self.runs} - {""})
+        return sorted({variant_of(record) for record in self.runs} - set(PAPER_VARIANTS))
 
 
 def _preference(seeds: dict[int, Record]) -> tuple[float, ...]:

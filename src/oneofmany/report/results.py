@@ -83,24 +83,24 @@ class PapersResults:
 
 
 class OurResults:
-    """The numbers of a grid of runs."""
+    """The numbers of the runs of one variant."""
 
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
+    def __init__(self, grid: Grid, variant: str = "") -> None:
+        self.grid, self.variant = grid, variant
 
     def mean(self, task: str, objective: str, subset: str) -> float | None:
         """Over the runs with the paper's network and settings."""
-        summary = over_runs(self.grid.at(task, objective), subset)
+        summary = over_runs(self.grid.at(task, objective, self.variant), subset)
         return None if summary is None else summary.mean
 
     def error(self, task: str, objective: str, subset: str) -> float | None:
         """None with one seed."""
-        summary = over_runs(self.grid.at(task, objective), subset)
+        summary = over_runs(self.grid.at(task, objective, self.variant), subset)
         return None if summary is None else summary.standard_error
 
     def test(self, task: str) -> tuple[float, bool] | None:
         """Exact, between the runs that dev picks."""
-        pair = compared_pair(self.grid, task)
+        pair = compared_pair(self.grid, task, self.variant)
         if pair is None:
             return None
         found = mcnemar(*pair[1])
@@ -108,25 +108,25 @@ class OurResults:
 
     def gains(self, task: str) -> dict[int, float]:
         """Of the seeds that both have."""
-        selectr, minloss = (overall_by_seed(self.grid.at(task, o)) for o in ("selectr", "minloss"))
+        selectr, minloss = (overall_by_seed(self.grid.at(task, o, self.variant)) for o in ("selectr", "minloss"))
         return {seed: selectr[seed] - minloss[seed] for seed in sorted(selectr.keys() & minloss.keys())}
 
     def unique(self, size: str, stopped: str, subset: str) -> float | None:
         """Mean over seeds."""
-        runs = [record for record in self.grid.runs if training_data_of(record) == (size, stopped)]
+        runs = [record for record in self.grid.runs if training_data_of(record) == (size, stopped, self.variant)]
         summary = over_runs(runs, subset)
         return None if summary is None else summary.mean
 
     def curve(self, objective: str) -> list[Bin]:
         """Bins of the test set."""
-        record = self.grid.best("sudoku", objective)
+        record = self.grid.best("sudoku", objective, self.variant)
         evaluation = None if record is None else test_evaluation(record)
         return [] if evaluation is None else bins_of(evaluation)
 
     def exploratory(self, task: str) -> tuple[float, float] | None:
         """All training queries, the closest solution being the one of the least loss."""
         at_first = []
-        for record in self.grid.at(task, "selectr"):
+        for record in self.grid.at(task, "selectr", self.variant):
             shares = [s for s in (record.get("history") or {}).get("exploratory_all_loss", []) if s is not None]
             at_first += [100 * float(np.mean(shares[:FIRST_ENTRIES]))] if shares else []
         return (min(at_first), max(at_first)) if at_first else None

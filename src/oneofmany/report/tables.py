@@ -15,20 +15,19 @@ from oneofmany.report.records import (
     totals_of,
     variant_of,
 )
-from oneofmany.report.table import Cell, Column, Table, columns, difference
+from oneofmany.report.table import Cell, Column, Table, columns, difference, of_variant, slug
 
 
 def all_tables(grid: Grid) -> list[Table]:
     """Every table of the report, in order."""
+    of_paper = grid.paper_variants()
     compared = {record["recipe"] for record in grid.runs if training_data_of(record)}
-    own = [v for v in grid.variants() if {r["recipe"] for r in grid.runs if variant_of(r) == v} - compared]
+    own = [v for v in grid.other_variants() if {r["recipe"] for r in grid.runs if variant_of(r) == v} - compared]
+    more = (standard_errors, seed_gains, significance, unique_training)
     return [
-        accuracy(grid),
+        *(accuracy(grid, variant) for variant in of_paper),
         *(own_results(grid, variant) for variant in own),
-        standard_errors(grid),
-        seed_gains(grid),
-        significance(grid),
-        unique_training(grid),
+        *(table(grid, variant) for variant in of_paper for table in more),
         several_starts(grid),
         other_data(grid),
         data_statistics(grid),
@@ -53,9 +52,9 @@ def data_statistics(grid: Grid) -> Table:
             found[part["name"], part["checksum"]] = (_statistics(evaluation), commands_of([], [evaluation]))
     order = {name: i for i, name in enumerate(paper.TABLE_1)}
     known = sorted(found, key=lambda key: (order.get(key[0], len(order)), key))
-    known += [(name, "") for name in paper.TABLE_1 if name not in {name for name, _ in found}]
+    names = {name for name, _ in found}
     rows = []
-    for name, checksum in sorted(known, key=lambda key: order.get(key[0], len(order))):
+    for name, checksum in [*known, *((name, "") for name in order if name not in names)]:
         numbers, commands = found.get((name, checksum), ({}, ()))
         several = sum(other == name for other, _ in found) > 1
         row = [Cell(f"{name} ({checksum[:8]})" if several else name)]
@@ -85,14 +84,14 @@ def _statistics(evaluation: Evaluation) -> dict[str, float]:
     return numbers
 
 
-def accuracy(grid: Grid) -> Table:
+def accuracy(grid: Grid, variant: str = "") -> Table:
     """Table 2: mean (best by dev) accuracy over seeds beside the paper's."""
     rows = []
     for task in TASKS:
-        of = {(o, s): over_runs(grid.at(task, o), s) for o in OBJECTIVES for s in SUBSETS}
+        of = {(o, s): over_runs(grid.at(task, o, variant), s) for o in OBJECTIVES for s in SUBSETS}
         top = {s: max((x.mean for o in OBJECTIVES if (x := of[o, s]) is not None), default=None) for s in SUBSETS}
         for objective in OBJECTIVES:
-            records = grid.at(task, objective)
+            records = grid.at(task, objective, variant)
             row = [Cell(name_of(task)), Cell(name_of(objective))]
             for subset in SUBSETS:
                 summary, published = of[objective, subset], paper.TABLE_2[task, objective, subset]
@@ -104,8 +103,8 @@ def accuracy(grid: Grid) -> Table:
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "paper", "difference")
     return Table(
-        "table-2-accuracy",
-        "Table 2: accuracy, %",
+        slug("table-2-accuracy", variant),
+        f"Table 2: accuracy, %{of_variant(variant)}",
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
         "Mean over seeds and, in parentheses, the run that the dev set picks. An answer is right where it is a "
@@ -114,12 +113,12 @@ def accuracy(grid: Grid) -> Table:
     )
 
 
-def standard_errors(grid: Grid) -> Table:
+def standard_errors(grid: Grid, variant: str = "") -> Table:
     """The appendix's table: mean ± standard error, with ours as a t interval over seeds as well."""
     rows = []
     for task in TASKS:
         for objective in OBJECTIVES:
-            records = grid.at(task, objective)
+            records = grid.at(task, objective, variant)
             row = [Cell(name_of(task)), Cell(name_of(objective))]
             for subset in SUBSETS:
                 cell, summary = (task, objective, subset), over_runs(records, subset)
@@ -132,8 +131,8 @@ def standard_errors(grid: Grid) -> Table:
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "95 % interval", "paper")
     return Table(
-        "standard-errors",
-        "Standard errors over seeds",
+        slug("standard-errors", variant),
+        f"Standard errors over seeds{of_variant(variant)}",
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
         "Standard error: standard deviation (n - 1) over the square root of n; the interval is Student's t over "

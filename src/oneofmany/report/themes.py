@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 LIGHT = {
@@ -87,6 +88,7 @@ class Chart:
     commands: tuple[str, ...] = ()
     size: tuple[float, float] = (5.6, 3.5)
 
+    @cached_property
     def svg(self) -> str:
         """An SVG element whose colours are the page's CSS variables; ids are its own in a page of many."""
         file = io.StringIO()
@@ -104,7 +106,7 @@ class Chart:
     def standalone_svg(self) -> str:
         """An SVG file that follows the reader's light or dark mode."""
         style = f"svg{{{css(LIGHT)}background:var(--paper)}}@media(prefers-color-scheme:dark){{svg{{{css(DARK)}}}}}"
-        head, rest = self.svg().split(">", 1)
+        head, rest = self.svg.split(">", 1)
         return f"{head}><style>{style}</style>{rest}\n"
 
     def png(self, theme: Theme) -> bytes:

@@ -43,7 +43,7 @@ def write_report(
 
         charts = all_charts(grid)
     else:
-        tell("figures need matplotlib, so none are drawn: pip install 'oneofmany[figures]'")
+        tell("figures need matplotlib, so none are drawn: pip install matplotlib")
     page = render(grid, charts, viewers)
     if folder is not None:
         for name, data in _files(grid, charts or []):

@@ -32,7 +32,8 @@ class RunFolder:
     def create(cls, path: str | Path, config: dict[str, Any]) -> RunFolder:
         """Make the folder and write its configuration; FileError where something stands there already."""
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        # Empty folders are what a kill leaves between making them and writing the configuration.
+        if path.exists() and (not path.is_dir() or any(not inner.is_dir() for inner in path.rglob("*"))):
             what = (
                 f"it is a run, which --resume {path} continues" if (path / "config.json").exists() else "it is no run"
             )

@@ -99,10 +99,10 @@ class Learners:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over a saved state, after ``begin``."""
         for name, module in self._modules():
-            load_weights(module, _under(tensors, name))
+            load_weights(module, under(tensors, name))
         for name, optimiser in self._optimisers():
             slots: dict[int, dict[str, Tensor]] = {}
-            for key, value in _under(tensors, name).items():
+            for key, value in under(tensors, name).items():
                 index, slot = key.split("/")
                 slots.setdefault(int(index), {})[slot] = value
             optimiser.load_state_dict({"state": slots, "param_groups": optimiser.state_dict()["param_groups"]})
@@ -138,5 +138,6 @@ def load_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
         tensor.copy_(weights[name])
 
 
-def _under(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+def under(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The tensors ``name/...`` by what follows."""
     return {key[len(name) + 1 :]: value for key, value in tensors.items() if key.startswith(f"{name}/")}

@@ -96,8 +96,9 @@ class Settings:
     """Weight decay of the prediction network."""
     clip: float | None = None
     """Clip the norm of the gradient, of each network on its own."""
-    largest_gradient: float = 1000.0
-    """An update whose gradient norm is larger (before clipping) or not finite is skipped, as in the authors' code."""
+    largest_gradient: float | None = None
+    """An update whose gradient norm is larger (before clipping) is skipped, as in the authors' code above 1000; one that
+    is not finite is always skipped."""
     loss_scale: float = 1.0
     """Multiplies the loss; the paper's recipes take the mean over the variables or choices."""
     ema: float = 0.0
@@ -149,11 +150,17 @@ def _check(s: Settings) -> None:
         "first.batch": s.first.batch,
         "second.batch": s.second.batch,
         "selector_training.copy_interval": s.selector_training.copy_interval,
+        "listed": 1 if s.listed is None else s.listed,
+        "dev_queries": 1 if s.dev_queries is None else s.dev_queries,
     }
     for name, value in least_one.items():
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, got {value}")
-    for name, value, most in (("reveal", s.reveal, 1.0), ("ema", s.ema, 0.999999), ("epsilon", s.epsilon, 1.0)):
+    shares = [("reveal", s.reveal, 1.0), ("ema", s.ema, 0.999999), ("epsilon", s.epsilon, 1.0)]
+    for name, phase in (("first", s.first), ("second", s.second)):
+        if not isinstance(phase.sampling, str):
+            shares.append((f"{name}.sampling", phase.sampling, 1.0))
+    for name, value, most in shares:
         if not 0 <= value <= most:
             raise ValueError(f"{name}: expected 0 to {most}, got {value}")
     positive = {

@@ -20,7 +20,7 @@ from oneofmany.files import FileError
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.runs.folder import RunFolder, write_json
 from oneofmany.training.distributed import Group
-from oneofmany.training.learners import Learners, weights_of
+from oneofmany.training.learners import Learners, load_weights, under, weights_of
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
 from oneofmany.training.settings import Settings, from_json
@@ -121,7 +121,7 @@ class Trainer:
         """Train until the end; returns what result.json says. Interrupted and TrainingError leave a good state."""
         resumed = self._resume()
         if self.at.finished:
-            return self._result()
+            return self._finish()
         if self.settings.pretrained and self.candidate is None:
             self._take_pretrained()
         with self._listening():
@@ -130,15 +130,12 @@ class Trainer:
                 resumed = None
                 self.at.phase, self.at.update, self.at.phase_seconds, self.at.progress = self.at.phase + 1, 0, 0.0, 0.0
                 self.at.schedule, self.at.since_evaluation = None, {}
-                self._checkpoint(tensors=self._candidates())
-        self.at.finished = True
+                self._checkpoint(self._between_phases())
         if self.candidate is not None:
             self._keep(self.candidate)
-        self._checkpoint(tensors=self._candidates())
-        result = self._result()
-        if self.group.writes:
-            write_json(self.folder.path / "result.json", result)
-        return result
+        self.at.finished = True
+        self._checkpoint(self._between_phases())
+        return self._finish()
 
     def _run_phase(self, phase: Phase, resumed: dict[str, Tensor] | None) -> None:
         s, at, learners = self.settings, self.at, self.learners
@@ -178,7 +175,8 @@ class Trainer:
                     over = self._evaluate(phase, schedule, measured, clock) or over
                 at.schedule = schedule.state()
                 clock.tick()
-                self._look_around(updater, look or evaluating)
+                if not over:  # a state does not know that its phase is over; the next one follows at once
+                    self._look_around(updater, look or evaluating)
             elif self._signal is not None and self.group.size == 1:
                 clock.tick()
                 self._stop(updater)
@@ -212,6 +210,12 @@ class Trainer:
             raise TrainingError(
                 f"the loss is {loss} at update {at.update} of phase {phase.name}: training stopped, the state before "
                 "it is kept; a smaller learning rate or clip may help"
+            )
+        if round(sums["skipped"]) == updates and updates >= 10:
+            raise TrainingError(
+                f"all {updates} updates before update {at.update} of phase {phase.name} were skipped (gradient norm "
+                f"{line['gradient_norm']:.3g}, {sums['queries']:.0f} queries to train on): training stopped; look at "
+                "largest_gradient, at the sampling and at the data"
             )
         self._log(line)
         return sums
@@ -257,8 +261,6 @@ class Trainer:
             )
         summary = outcomes.summary()
         shares = {name: summary[name]["accuracy"] for name in ("os", "ms", "overall")}
-        if shares[s.select_on] is None:
-            raise ValueError(f"select_on: the dev data has no {s.select_on.upper()} query to choose by")
         return shares | {"score": shares[s.select_on]}
 
     def _keep(self, found: Candidate) -> None:
@@ -291,15 +293,19 @@ class Trainer:
         if self.candidate is not None:
             self._log({"kind": "start", "seconds": round(self.at.seconds, 3), "dev": self.candidate.dev})
 
-    def _result(self) -> dict[str, Any]:
-        kept = self.candidate
+    def _finish(self) -> dict[str, Any]:
+        """Write the result where it is not there yet: a kill may have come between the last state and it."""
+        kept, path = self.candidate, self.folder.path / "result.json"
         assert kept is not None
-        return {
+        result = {
             "dev": kept.dev,
             "seconds": round(self.at.seconds, 3),
             "updates": self.at.all_updates,
             "finished": self.at.finished,
         }
+        if self.group.writes and not path.exists():
+            write_json(path, result)
+        return result
 
     # ---- state -----------------------------------------------------------------------------------------------------
 
@@ -323,6 +329,12 @@ class Trainer:
     def _tensors(self, updater: Updater) -> dict[str, Tensor]:
         return self.learners.state() | {"sums": updater.sums} | self._candidates()
 
+    def _between_phases(self) -> dict[str, Tensor]:
+        """The next phase begins with what is kept, and with the selector as it is."""
+        selector = self.learners.selector
+        trained = {} if selector is None else {f"selector/{k}": v for k, v in weights_of(selector).items()}
+        return trained | self._candidates()
+
     def _candidates(self) -> dict[str, Tensor]:
         tensors = {}
         for name, held in (("best", self.best), ("candidate", self.candidate)):
@@ -345,6 +357,8 @@ class Trainer:
         """Take over the folder's state; returns its tensors where it lies inside a phase."""
         found = self.folder.load_state()
         if found is None:
+            if self.group.writes:
+                self.folder.cut_metrics(0)
             return None
         tensors, about, complaints = found
         for complaint in complaints:
@@ -356,11 +370,14 @@ class Trainer:
         for name in ("best", "candidate"):
             dev = getattr(self.at, name)
             if dev is not None:
-                weights = {k[len(name) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{name}/")}
-                setattr(self, name, Candidate(weights, dev))
+                setattr(self, name, Candidate(under(tensors, name), dev))
         if self.best is not None and not self.at.finished:
             self._keep(self.best)  # the file may be newer than the state
-        return tensors if "sums" in tensors else None
+        if "sums" in tensors:
+            return tensors
+        if self.learners.selector is not None:
+            load_weights(self.learners.selector, under(tensors, "selector"))
+        return None
 
     def _log(self, line: dict[str, Any]) -> None:
         if self.group.writes:
@@ -439,6 +456,9 @@ def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
         )
     if not len(train.solutions):
         raise FileError("train: the data lists no solutions to train on")
+    looked_at = dev.multiple[: settings.dev_queries] == (settings.select_on == "ms")
+    if settings.select_on != "overall" and not looked_at.any():
+        raise FileError(f"dev: it has no {settings.select_on.upper()} query, which select_on looks at")
     for phase in phases_of(settings):
         sampling = phase.settings.sampling
         share = sampling if isinstance(sampling, (int, float)) else {"ms": 1.0, "os": 0.0}.get(sampling)

@@ -228,7 +228,9 @@ class Updater:
         self.group.sum_gradients(parameters)
         limit = self.settings.clip if self.settings.clip is not None else float("inf")
         norm = nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
-        bad = ~norm.isfinite() | (norm > self.settings.largest_gradient) | (trained == 0)
+        bad = ~norm.isfinite() | (trained == 0)
+        if self.settings.largest_gradient is not None:
+            bad = bad | (norm > self.settings.largest_gradient)
         skipped = bad.float()
         # The fused optimisers skip a step, with its momentum, decay and count, where this says 1.
         optimiser.found_inf = skipped  # pyright: ignore

@@ -1,0 +1,53 @@
+"""``oneofmany record``: the records of runs as JSON files, small enough to publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from oneofmany.cli.terminal import say
+from oneofmany.files import FileError, check_writable
+
+
+def record(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")],
+    *,
+    out: Path,
+    force: bool = False,
+) -> None:
+    """Write the record of every run, all that a report needs of it, as one JSON file named from recipe and seed.
+
+    Example: oneofmany record runs/nqueens/*/42 --out results/nqueens
+
+    Args:
+        runs: run folders.
+        out: the folder for the files; it is made where it does not exist.
+        force: overwrite existing files.
+    """
+    from oneofmany.runs import read_record, save_record
+
+    if not runs:
+        raise ValueError("name one run folder or more")
+    records = {}
+    sources: dict[Path, Path] = {}
+    for run in runs:
+        one = read_record(run)
+        path = out / f"{one['name'].replace('/', '-')}.json"
+        if path in sources:
+            raise FileError(
+                f"{sources[path]} and {run} have the same recipe and seed ({one['name']}): write their records into "
+                "different folders"
+            )
+        records[path], sources[path] = one, run
+    out.mkdir(parents=True, exist_ok=True)
+    for path in records:
+        check_writable(path, force)
+    for path, one in records.items():
+        save_record(one, path, force)
+        print(path)
+        if not one["finished"]:
+            say(f"{sources[path]} is not finished, which its record says")
+        if not one["evaluations"]:
+            say(f"{sources[path]} has no evaluations: run `oneofmany evaluate {sources[path]} DATA` first")

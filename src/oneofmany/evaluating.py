@@ -1,0 +1,208 @@
+"""Evaluates a run on a data file and keeps what it answered, so that nothing is evaluated twice by accident.
+
+    evaluated = evaluate_run("runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
+    print(evaluated.summary["ms"])
+
+The command line does the same and shows it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+import oneofmany
+from oneofmany.data import Dataset
+from oneofmany.evaluation.accuracy import Outcomes, Precision, evaluate
+from oneofmany.evaluation.predictions import load_predictions, save_predictions
+from oneofmany.files import FileError, check_writable
+from oneofmany.networks.inference import Choice
+from oneofmany.networks.rrn import RRN
+from oneofmany.networks.saved import SavedNetwork, load_network
+from oneofmany.problems import Problem
+from oneofmany.runs.environment import environment
+from oneofmany.runs.folder import RunFolder
+from oneofmany.runs.record import checksum_of
+
+Device = Literal["auto", "cpu", "cuda"]
+
+DECIDING = ("readout", "steps", "starts", "choose", "seed", "batch", "precision")
+"""Settings that two evaluations of the same weights on the same data must agree in to be the same one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """An evaluation of a network on a data file.
+
+    Args:
+        outcomes: what was answered to every query.
+        about: how, as in the header of the predictions file: data, settings, command, environment, seconds, summary.
+        file: where it is kept; None for a network that is not in a run folder.
+        reused: whether it was there already.
+    """
+
+    outcomes: Outcomes
+    about: dict[str, Any]
+    file: Path | None
+    reused: bool
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """``Outcomes.summary()``."""
+        return self.about["summary"]
+
+
+def evaluate_run(
+    run: str | Path,
+    data: str | Path,
+    *,
+    steps: int | None = None,
+    starts: int = 1,
+    choose: Choice = "residual",
+    seed: int = 0,
+    batch_size: int = 1024,
+    device: Device = "auto",
+    precision: Precision = "float32",
+    name: str | None = None,
+    force: bool = False,
+    tell: Callable[[str, int, int], None] | None = None,
+) -> Evaluated:
+    """Evaluate a network on a data file. A run folder keeps the predictions, and gives them back the next time.
+
+    Args:
+        run: a run folder, a weights file, or the name of a bundled network.
+        data: the data file.
+        steps: how many steps to run; the network's own number for test time if None.
+        starts: as in ``evaluate``.
+        choose: as in ``evaluate``.
+        seed: as in ``evaluate``.
+        batch_size: as in ``evaluate``.
+        device: auto takes a GPU where there is one.
+        precision: of the activations.
+        name: under which a run folder keeps the predictions; the data file's, with what is unusual, if None.
+        force: evaluate again and overwrite what was kept under this name.
+        tell: as in ``evaluate``.
+    """
+    folder = RunFolder.open(run) if Path(run).is_dir() else None
+    if name is not None and (folder is None or Path(name).name != name):
+        raise ValueError(f"--name: expected the name of a file in a run folder's predictions, got {name!r} for {run}")
+    place = _device(device)
+    dataset = Dataset.load(data)
+    saved = _load(run, folder, place, precision)
+    settings = saved.settings
+    _check_fit(saved, dataset.problem, run, data)
+    if steps is not None and not settings.has_steps:
+        raise ValueError(f"--steps: this network ({settings.kind}) has no steps to choose, got {steps}")
+    usual = (settings.test_steps or settings.steps) if settings.has_steps else None
+    # There is nothing to choose from where there is one start.
+    asked = {
+        "steps": usual if steps is None else steps,
+        "starts": starts,
+        "choose": choose if starts > 1 else "residual",
+        "seed": seed,
+    }
+    standard = {"steps": usual, "starts": 1, "choose": "residual", "seed": 0}
+    unusual = {key: value for key, value in asked.items() if value != standard[key]}
+    how = {"batch": (batch_size, 1024), "precision": (precision, "float32"), "name": (name, None)}
+    options = unusual | {key: value for key, (value, default) in how.items() if value != default}
+    about: dict[str, Any] = {
+        "data": {
+            "name": Path(data).stem,
+            "checksum": dataset.header()["checksum"],
+            "task": dataset.problem.task,
+            "size": dataset.problem.size,
+            "queries": len(dataset),
+        },
+        "network": settings.kind,
+        "readout": settings.readout,
+        **asked,
+        "batch": batch_size,
+        "precision": precision,
+        "weights": None if folder is None else checksum_of(folder.weights),
+        "command": shlex.join(
+            ["oneofmany", "evaluate", str(run), str(data), *(f"--{key}={value}" for key, value in options.items())]
+        ),
+    }
+    file = None
+    if folder is not None:
+        kept_as = name or Path(data).stem + "".join(_suffix(key, value) for key, value in unusual.items())
+        file = folder.predictions / f"{kept_as}.safetensors"
+        if file.exists() and not force:
+            return _kept(file, about)
+        folder.predictions.mkdir(exist_ok=True)
+        check_writable(file, force)
+    began = time.perf_counter()
+    outcomes = evaluate(
+        saved.network,  # pyright: ignore[reportArgumentType] - a prediction network, as every saved one
+        dataset,
+        readout=settings.readout,
+        **asked,
+        batch_size=batch_size,
+        device=place,
+        precision=precision,
+        tell=tell,
+    )
+    about |= {
+        "seconds": round(time.perf_counter() - began, 3),
+        "environment": environment(place),
+        "summary": outcomes.summary(),
+    }
+    if file is not None:
+        save_predictions(file, outcomes, about, force=force)
+    return Evaluated(outcomes, about, file, reused=False)
+
+
+def _device(name: Device) -> torch.device:
+    found = torch.cuda.is_available()
+    if name == "cuda" and not found:
+        raise ValueError("--device: cuda was asked for, but PyTorch finds no GPU here; use --device cpu")
+    return torch.device(("cuda" if found else "cpu") if name == "auto" else name)
+
+
+def _load(run: str | Path, folder: RunFolder | None, device: torch.device, precision: Precision) -> SavedNetwork:
+    if folder is None and not Path(run).exists():
+        return oneofmany.load(run, device=device)
+    if folder is not None and not folder.weights.is_file():
+        raise FileError(f"{run} has no weights yet: train it first, with oneofmany train --resume {run}")
+    return load_network(run if folder is None else folder.weights, device=device, precision=precision)
+
+
+def _check_fit(saved: SavedNetwork, problem: Problem, run: str | Path, data: str | Path) -> None:
+    trained, asked = f"{saved.task} {saved.size}", f"{problem.task} {problem.size}"
+    if saved.task != problem.task:
+        raise ValueError(f"{data} holds {asked}, but {run} was trained on {trained}: name data of {saved.task}")
+    if isinstance(saved.network, RRN) and not problem.same_as(saved.network.problem):
+        raise ValueError(f"{data} holds {asked}, but {run} is bound to {trained}, the size it was trained on")
+
+
+def _suffix(key: str, value: Any) -> str:
+    return f"-{value}" if key == "choose" else f"-{key}{value}"
+
+
+def _kept(file: Path, asked: dict[str, Any]) -> Evaluated:
+    """What a file keeps; FileError unless that is what is asked for."""
+    try:
+        outcomes, kept = load_predictions(file)
+    except FileError as error:
+        raise FileError(f"{error}: evaluate again with --force") from None
+    what_to_do = "overwrite it with --force, or keep both with another --name"
+    there, here = kept["data"], asked["data"]
+    if there["checksum"] != here["checksum"]:
+        raise FileError(
+            f"{file} was made on other data ({there['name']}, {there['checksum']}) than {here['name']} "
+            f"({here['checksum']}): {what_to_do}"
+        )
+    if kept.get("weights") != asked["weights"]:
+        raise FileError(f"{file} was made with other weights than the run has now: overwrite it with --force")
+    different = [
+        f"{key} {kept.get(key)} there and {asked[key]} here" for key in DECIDING if kept.get(key) != asked[key]
+    ]
+    if different:
+        raise FileError(f"{file} was made with other settings ({', '.join(different)}): {what_to_do}")
+    return Evaluated(outcomes, kept, file, reused=True)

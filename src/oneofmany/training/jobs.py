@@ -1,0 +1,177 @@
+"""The jobs of a sweep. What lies on disk says what is left to do, and whose pre-training is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path, PurePath
+from typing import Literal
+
+from oneofmany.files import FileError
+from oneofmany.runs.folder import RunFolder
+from oneofmany.training.phases import Phase, phases_of
+from oneofmany.training.settings import TWO_PHASES, Settings, differences, from_json, to_json
+
+WITHOUT_INFLUENCE = frozenset(
+    {
+        "recipe",
+        "objective",  # compared through the phases, as is what follows
+        "first",
+        "second",
+        "pretraining",
+        "selector",  # trained after the first phase
+        "selector_training",
+        "keep_pretrained",
+        "temperature",
+        "epsilon",
+        "checkpoint_minutes",
+        "threads",  # rounding alone, and the queue chooses it
+    }
+)
+"""Settings that may differ between a run and a pre-training that is the same; all others have to be equal."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep.
+
+    Args:
+        name: of the run, below the folder of the sweep.
+        settings: what the run does; the queue chooses the threads where they are None.
+        folder: its run folder.
+        arguments: of ``oneofmany train``, the recipe first, that give these settings; the queue adds the folder.
+        data: checksums of the training and dev data.
+        after: commands of ``oneofmany`` to run when it has finished.
+    """
+
+    name: str
+    settings: Settings
+    folder: Path
+    arguments: tuple[str, ...]
+    data: tuple[str, str] = ("", "")
+    after: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def log(self) -> Path:
+        """What the run's commands print, beside its folder."""
+        return self.folder.with_name(f"{self.folder.name}.log")
+
+
+def state_of(folder: Path) -> Literal["missing", "begun", "finished"]:
+    """How far a run is, from its folder alone."""
+    if (folder / "result.json").exists():
+        return "finished"
+    return "begun" if (folder / "config.json").exists() else "missing"
+
+
+def check_settings(jobs: Iterable[Job], sharing: bool = True) -> None:
+    """ValueError names the difference where a run folder has other settings than its job."""
+    for job in jobs:
+        if state_of(job.folder) == "missing":
+            if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
+                raise FileError(f"{job.folder} exists and is no run: move it away, or choose another folder with --out")
+            continue
+        ours, theirs = to_json(job.settings), to_json(_settings_in(job.folder))
+        if job.settings.threads is None:
+            theirs["threads"] = None
+        if sharing and _pretrainings(job.settings):
+            theirs["pretrained"] = ()  # ``share`` looks at it
+        if different := differences(ours, theirs):
+            raise ValueError(
+                f"{job.folder} was begun with other settings: {'; '.join(different)}: choose another folder with --out"
+            )
+
+
+def data_in(folder: Path) -> tuple[str, str]:
+    """The checksums of a run's training and dev data."""
+    config = RunFolder.open(folder).config
+    try:
+        return config["data"]["train"]["checksum"], config["data"]["dev"]["checksum"]
+    except (KeyError, TypeError) as error:
+        raise _damaged(folder, error) from None
+
+
+def check_data(jobs: Iterable[Job]) -> None:
+    """FileError where a run folder was begun with other data than its job has now."""
+    for job in jobs:
+        if state_of(job.folder) != "missing" and data_in(job.folder) != job.data:
+            raise FileError(
+                f"{job.folder} was begun with other data ({' and '.join(data_in(job.folder))}, here "
+                f"{' and '.join(job.data)}): name that data, or choose another folder with --out"
+            )
+
+
+def share(jobs: Sequence[Job], out: Path) -> list[Job]:
+    """Let I-ExplR and SelectR start from the MinLoss and Unique runs that equal their pre-trainings.
+
+    The runs are among the jobs or stand finished below ``out``. A run that was begun already stays what it is.
+    """
+    folders = {job.folder for job in jobs}
+    wanted = any(_pretrainings(job.settings) for job in jobs)
+    others = [run for run in _finished_runs(out) if run.folder not in folders] if wanted else []
+    return [_shared(job, [*jobs, *others]) for job in jobs]
+
+
+def _shared(job: Job, runs: Sequence[Job]) -> Job:
+    phases = _pretrainings(job.settings)
+    if not phases:
+        return job
+    state = state_of(job.folder)
+    same = [[run for run in runs if _is_same_pretraining(phase, job, run)] for phase in phases]
+    if state == "missing":
+        if not all(same):
+            return job
+        # What has finished first: nobody waits for it.
+        chosen = [min(found, key=lambda run: state_of(run.folder) != "finished") for found in same]
+        paths = tuple(str(run.folder) for run in chosen)
+        return replace(
+            job,
+            settings=replace(job.settings, pretrained=paths),
+            arguments=(*job.arguments, "--pretrained", *paths),
+        )
+    begun = _settings_in(job.folder).pretrained
+    known = not begun or (
+        len(begun) == len(same)
+        and all(any(PurePath(path).match(run.name) for run in found) for path, found in zip(begun, same, strict=True))
+    )
+    # What a finished run started from may lie elsewhere by now.
+    if not known and (state == "begun" or all(same)):
+        raise ValueError(
+            f"{job.folder} was begun with other settings: pretrained: {', '.join(begun)} there, which is not its "
+            "pre-training here: choose another folder with --out"
+        )
+    return replace(job, settings=replace(job.settings, pretrained=begun))
+
+
+def _pretrainings(settings: Settings) -> list[Phase]:
+    """The phases of I-ExplR and SelectR that a run of another objective can stand for."""
+    return [phase for phase in phases_of(settings) if phase.fresh] if settings.objective in TWO_PHASES else []
+
+
+def _is_same_pretraining(phase: Phase, job: Job, run: Job) -> bool:
+    if run.data != job.data or phases_of(run.settings) != (replace(phase, name="train"),):
+        return False
+    return all(
+        getattr(run.settings, field.name) == getattr(job.settings, field.name)
+        for field in fields(Settings)
+        if field.name not in WITHOUT_INFLUENCE
+    )
+
+
+def _finished_runs(out: Path) -> Iterator[Job]:
+    for result in sorted(out.rglob("result.json")):
+        folder = result.parent
+        with suppress(ValueError):  # damaged, or of another version: nothing to share
+            yield Job(str(folder.relative_to(out)), _settings_in(folder), folder, (), data_in(folder))
+
+
+def _settings_in(folder: Path) -> Settings:
+    try:
+        return from_json(RunFolder.open(folder).config["settings"])
+    except (KeyError, TypeError) as error:
+        raise _damaged(folder, error) from None
+
+
+def _damaged(folder: Path, error: Exception) -> FileError:
+    return FileError(f"{folder / 'config.json'} is damaged ({type(error).__name__}: {error})")

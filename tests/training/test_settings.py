@@ -1,0 +1,99 @@
+"""Settings: they survive JSON and the command line, refuse what cannot be, and name what differs."""
+
+import dataclasses
+import json
+
+import pytest
+from small_runs import fields, small
+
+from oneofmany.cli.train import resolve
+from oneofmany.networks.building import NetworkSettings
+from oneofmany.recipes import recipes
+from oneofmany.training.settings import PhaseSettings, SelectorTraining, Settings, differences, from_json, to_json
+
+
+def test_through_json_and_back():
+    for settings in recipes().values():
+        assert from_json(json.loads(json.dumps(to_json(settings), allow_nan=False))) == settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        small("selectr", pretrained=("a", "b c"), burn_in=(0, 3), reveal=0.5, clip=1.5, dev_queries=3),
+        small("minloss", "rrn", first=PhaseSettings(updates=3, sampling=0.25, stop_after=4, minutes=0.5)),
+    ],
+)
+def test_through_the_command_line_and_back(settings):
+    assert resolve("nqueens/minloss/tiny", fields(settings)) == settings
+
+
+def test_they_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small().seed = 3  # pyright: ignore
+
+
+def test_a_setting_of_another_version_is_named():
+    values = to_json(small())
+    with pytest.raises(ValueError, match=r"^colour: this version has no such setting$"):
+        from_json(values | {"colour": 1})
+    values["first"] = values["first"] | {"colour": 1}
+    with pytest.raises(ValueError, match=r"^first\.colour: "):
+        from_json(values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"first": PhaseSettings(updates=0)}, "first.updates"),
+        ({"objective": "selectr", "second": PhaseSettings(updates=0)}, "second.updates"),
+        ({"starts": 0}, "starts"),
+        ({"evaluate_every": 0}, "evaluate_every"),
+        ({"log_every": 0}, "log_every"),
+        ({"first": PhaseSettings(updates=1, batch=0)}, "first.batch"),
+        ({"first": PhaseSettings(updates=1, lr=0.0)}, "first.lr"),
+        ({"first": PhaseSettings(updates=1, lr=float("nan"))}, "first.lr"),
+        ({"first": PhaseSettings(updates=1, minutes=-1.0)}, "first.minutes"),
+        ({"first": PhaseSettings(updates=1, sampling=1.5)}, "first.sampling"),
+        ({"second": PhaseSettings(updates=1, sampling=-0.5)}, "second.sampling"),
+        ({"selector_training": SelectorTraining(copy_interval=0)}, "selector_training.copy_interval"),
+        ({"selector_training": SelectorTraining(lr=-1.0)}, "selector_training.lr"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"clip": 0.0}, "clip"),
+        ({"reveal": 1.1}, "reveal"),
+        ({"ema": 1.0}, "ema"),
+        ({"epsilon": -0.1}, "epsilon"),
+        ({"burn_in": ()}, "burn_in"),
+        ({"burn_in": (0, -1)}, "burn_in"),
+        ({"dev_queries": 0}, "dev_queries"),
+        ({"listed": 0}, "listed"),
+        ({"network": NetworkSettings("rrn"), "starts": 2}, "starts and burn_in"),
+        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "starts and burn_in"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(changes, name):
+    with pytest.raises(ValueError, match=rf"^{name.replace('.', '[.]')}: "):
+        small(**changes)
+
+
+def test_every_difference_is_named_once():
+    ours = small()
+    assert differences(to_json(ours), to_json(ours)) == []
+    # A tuple that JSON made a list is no difference.
+    assert differences(to_json(ours), json.loads(json.dumps(to_json(ours)))) == []
+    theirs = dataclasses.replace(ours, seed=1, first=dataclasses.replace(ours.first, lr=0.5), burn_in=(0, 2))
+    found = differences(to_json(ours), to_json(theirs))
+    assert found == ["seed: 1 there, 7 here", "first.lr: 0.5 there, 0.01 here", "burn_in: (0, 2) there, (0,) here"]
+
+
+def test_every_field_has_a_help_text():
+    import ast
+    import inspect
+
+    for kind in (Settings, PhaseSettings, SelectorTraining, NetworkSettings):
+        body = ast.parse(inspect.getsource(kind)).body[0].body  # pyright: ignore
+        for statement, after in zip(body, [*body[1:], None], strict=True):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                # The nested settings explain themselves, and so does the optimisers' word for their decay rates.
+                assert explained or statement.target.id in ("network", "selector", "selector_training", "betas")

@@ -1,0 +1,426 @@
+"""One update, against the same update written out by hand with plain PyTorch."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small_runs import NETWORKS, assert_same_tensors, files, small
+
+from oneofmany.data import Dataset, DeviceData
+from oneofmany.training.distributed import Group
+from oneofmany.training.learners import Learners, weights_of
+from oneofmany.training.phases import phases_of
+from oneofmany.training.revealing import reveal
+from oneofmany.training.settings import PhaseSettings, SelectorTraining
+from oneofmany.training.updating import MEASURED, Updater
+
+LAGGED = SelectorTraining(updates=4, lr=1e-2, decay=0.1, copy_interval=3)
+
+
+def updater_of(settings, folder, which=-1, group=Group(), data=None):  # noqa: B008 - frozen
+    """The updater of one phase, on new networks."""
+    data = data or Dataset.load(files(folder, settings)[0])
+    phase = phases_of(settings)[which]
+    learners = Learners(settings, data.problem, torch.device("cpu"))
+    learners.begin(None, with_selector=phase.trains != "network")
+    return Updater(settings, phase, learners, DeviceData(data, listed=settings.listed), group)
+
+
+# ---- by hand -------------------------------------------------------------------------------------------------------
+
+
+def literal_pair_losses(logits, batch, offset, binary):
+    """[T, B, K]: minus the log-probability of every solution, listed or padding."""
+    logits = logits if logits.ndim == 4 else logits[None]
+    of_solutions = []
+    for k in range(batch.solutions.shape[1]):
+        target = torch.nn.functional.one_hot(batch.solutions[:, k] + offset, logits.shape[-1]).to(logits.dtype)
+        if binary:
+            p = logits.sigmoid()
+            chosen = target * p.log() + (1 - target) * (1 - p).log()
+        else:
+            chosen = target * logits.log_softmax(-1)
+        of_solutions.append(-chosen.sum((-1, -2)))
+    return torch.stack(of_solutions, -1)
+
+
+def literal_agreement(logits, batch, offset, binary):
+    """[T, B, K]: variables (choices, if binary) that agree with every solution."""
+    logits = logits if logits.ndim == 4 else logits[None]
+    of_solutions = []
+    for k in range(batch.solutions.shape[1]):
+        target = batch.solutions[:, k] + offset
+        if binary:
+            same = (logits > 0) == torch.nn.functional.one_hot(target, logits.shape[-1]).bool()
+            of_solutions.append(same.sum((-1, -2)))
+        else:
+            of_solutions.append((logits.argmax(-1) == target).sum(-1))
+    return torch.stack(of_solutions, -1).double()
+
+
+SGD = {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.9}
+
+
+class ByHand:
+    """Algorithm 1's inner loop with non-fused optimisers and explicit sums.
+
+    The selector's scores are always in single precision. So that rounding is not blown up, it is compared with SGD.
+    """
+
+    def __init__(self, updater):
+        s, learners = updater.settings, updater.learners
+        self.s, self.updater = s, updater
+        self.network = copy.deepcopy(learners.network)
+        self.selector = copy.deepcopy(learners.selector)
+        self.copied = copy.deepcopy(learners.network)
+        kind = torch.optim.AdamW if s.optimiser == "adamw" else torch.optim.Adam
+        common = {"betas": s.betas, "foreach": False, "fused": False}
+        self.optimiser = kind(self.network.parameters(), lr=1.0, weight_decay=s.decay, **common)
+        self.selector_optimiser = torch.optim.SGD(self.selector.parameters(), **SGD)
+        self.updates = 0
+
+    def predict(self, network, batch, inputs, burn_in):
+        arguments = {name: inputs[name] for name in ("noise", "seed") if name in inputs}
+        if burn_in:
+            with torch.no_grad():
+                _, state = network(batch, steps=burn_in, return_state=True, **arguments)
+            arguments["state"] = state
+        return network(batch, **arguments)
+
+    def batch(self, inputs):
+        batch = self.updater.data.batch(inputs["rows"], self.updater.phase.settings.sampling)
+        return reveal(batch, self.s.reveal, inputs["reveal"]) if self.s.reveal else batch
+
+    def losses(self, batch, inputs, burn_in):
+        """Of the network and of the selector, and what counts as exploratory, by loss and by Hamming distance."""
+        binary, offset = self.s.network.readout == "threshold", self.network.value_offset
+        logits = self.predict(self.network, batch, inputs, burn_in)
+        with torch.no_grad():
+            copied = self.predict(self.copied, batch, inputs, burn_in)
+        scores = self.selector(copied, batch)
+        pairs = literal_pair_losses(logits, batch, offset, binary).mean(0)
+        rewards = literal_agreement(logits.detach(), batch, offset, binary).mean(0)
+        loss, selector_loss, trained, multiple = torch.zeros(()), torch.zeros(()), 0, 0
+        exploratory = [0, 0]
+        for b in range(len(batch)):
+            listed = batch.mask[b].nonzero()[:, 0]
+            if not len(listed):
+                continue
+            policy = scores[b, listed].softmax(0)
+            loss = loss + (policy.detach() * pairs[b, listed]).sum()
+            trained += 1
+            if len(listed) > 1:
+                selector_loss = selector_loss - (policy * rewards[b, listed]).sum()
+                multiple += 1
+                favourite = policy.argmax()
+                exploratory[0] += int(favourite != pairs[b, listed].argmin())
+                exploratory[1] += int(rewards[b, listed][favourite] < rewards[b, listed].max())
+        loss = self.s.loss_scale * loss / max(trained, 1)
+        return loss, selector_loss / max(multiple, 1), trained, multiple, exploratory
+
+    def update(self, number, lr):
+        inputs = self.updater.draw(number)
+        batch, burn_in = self.batch(inputs), self.updater._burn_in(number)
+        loss, selector_loss, trained, multiple, exploratory = self.losses(batch, inputs, burn_in)
+        # Both gradients are taken before either network moves.
+        steps = [(loss, self.network, self.optimiser, trained)]
+        steps.append((selector_loss, self.selector, self.selector_optimiser, multiple))
+        gradients = [
+            torch.autograd.grad(value, list(network.parameters()), allow_unused=True) if count else None
+            for value, network, _, count in steps
+        ]
+        self.optimiser.param_groups[0]["lr"] = lr
+        for (_, network, optimiser, _), grads in zip(steps, gradients, strict=True):
+            if grads is None:
+                continue
+            norm = torch.stack([g.square().sum() for g in grads if g is not None]).sum().sqrt()
+            scale = min(1.0, (self.s.clip or float("inf")) / (float(norm) + 1e-6))
+            for parameter, gradient in zip(network.parameters(), grads, strict=True):
+                parameter.grad = None if gradient is None else gradient * scale
+            optimiser.step()
+        if self.updates % self.s.selector_training.copy_interval == 0:
+            self.copied.load_state_dict(self.network.state_dict())
+        self.updates += 1
+        return loss.item(), selector_loss.item(), trained, multiple, exploratory
+
+
+@pytest.fixture
+def in_double():
+    """In double precision a gradient that is 0 but for rounding is too small for Adam to make a step of it."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def assert_close(module, other):
+    for name, tensor in module.state_dict().items():
+        torch.testing.assert_close(tensor, other.state_dict()[name], rtol=1e-5, atol=1e-6, msg=name)
+
+
+@pytest.mark.usefixtures("in_double")
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("equivariant", {"selector_training": LAGGED, "burn_in": (0, 2), "clip": 0.5}),
+        ("equivariant", {"reveal": 0.5, "loss_scale": 0.1, "optimiser": "adam", "decay": 0.1}),
+        ("rrn", {"selector_training": LAGGED, "clip": 5.0}),
+        ("rrn", {}),
+        ("nlm", {"selector_training": LAGGED, "loss_scale": 1 / 49, "decay": 0.1}),
+    ],
+)
+def test_joint_updates_against_algorithm_1(data, kind, changes):
+    settings = small("selectr", kind, **changes)
+    updater = updater_of(settings, data)
+    updater.learners.selector_optimiser = torch.optim.SGD(updater.learners.selector.parameters(), **SGD, fused=True)
+    hand = ByHand(updater)
+    wanted = dict.fromkeys(MEASURED, 0.0)
+    for number in range(5):
+        loss, selector_loss, trained, multiple, (by_loss, by_hamming) = hand.update(number, lr=0.01)
+        updater.run(number, lr=0.01, progress=0.0)
+        for name, value in (
+            ("loss", loss),
+            ("selector_loss", selector_loss),
+            ("queries", trained),
+            ("ms_queries", multiple),
+            ("exploratory_loss", by_loss),
+            ("exploratory_hamming", by_hamming),
+        ):
+            wanted[name] += value
+        assert_close(updater.learners.network, hand.network)
+        assert_close(updater.learners.selector, hand.selector)
+        if updater.learners.lagged is not None:
+            assert_close(updater.learners.lagged.network, hand.copied)
+    measured = updater.measured()
+    for name in ("queries", "ms_queries", "exploratory_loss", "exploratory_hamming"):
+        assert measured[name] == wanted[name]
+    assert 0 < measured["ms_queries"] < measured["queries"] == 20
+    assert measured["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
+    assert measured["selector_loss"] == pytest.approx(wanted["selector_loss"], rel=1e-6)
+    assert updater.measured() == dict.fromkeys(MEASURED, 0.0)  # sums begin anew
+
+
+def test_the_optimisers_are_those_of_the_settings(data):
+    for name, kind in (("adamw", torch.optim.AdamW), ("adam", torch.optim.Adam)):
+        settings = small("selectr", optimiser=name, decay=0.25, betas=(0.5, 0.75), selector_training=LAGGED)
+        learners = updater_of(settings, data).learners
+        for optimiser, decay in ((learners.optimiser, 0.25), (learners.selector_optimiser, LAGGED.decay)):
+            (group,) = optimiser.param_groups
+            assert type(optimiser) is kind
+            assert (group["weight_decay"], group["betas"]) == (decay, (0.5, 0.75))
+        assert learners.selector_optimiser.param_groups[0]["lr"].item() == pytest.approx(LAGGED.lr)
+
+
+def test_the_copy_is_the_network_of_some_updates_ago(data):
+    updater = updater_of(small("selectr", selector_training=LAGGED), data)
+    seen = [weights_of(updater.learners.network)]
+    for number in range(8):
+        updater.run(number, lr=0.01, progress=0.0)
+        seen.append(weights_of(updater.learners.network))
+        # Updates are counted from 0, and the copy is refreshed after those divisible by copyitr: 1, 4, 7, ...
+        assert_same_tensors(weights_of(updater.learners.lagged.network), seen[number // 3 * 3 + 1])
+
+
+def test_the_selector_phase_leaves_the_network_alone(data):
+    updater = updater_of(small("selectr", selector_training=LAGGED, ema=0.5), data, which=2)
+    assert updater.phase.trains == "selector"
+    learners = updater.learners
+    before = [weights_of(module) for _, module in learners._modules()]
+    for number in range(3):
+        updater.run(number, lr=0.01, progress=0.0)
+    after = {name: weights_of(module) for name, module in learners._modules()}
+    for name, weights in zip(after, before, strict=True):
+        changed = any(not torch.equal(tensor, weights[key]) for key, tensor in after[name].items())
+        assert changed == (name == "selector")
+    assert not learners.optimiser.state_dict()["state"]
+
+
+# ---- nothing to train on -------------------------------------------------------------------------------------------
+
+
+def with_unlisted(dataset, row):
+    """The same queries, one of them without listed solutions."""
+    keep = np.ones(len(dataset.solutions), bool)
+    keep[dataset.offsets[row] : dataset.offsets[row + 1]] = False
+    listed = dataset.listed
+    listed[row] = 0
+    offsets = np.concatenate([[0], np.cumsum(listed)])
+    parts = (dataset.total, dataset.relations, dataset.group)
+    return Dataset(dataset.problem, dataset.query, dataset.solutions[keep], offsets, *parts)
+
+
+@pytest.mark.parametrize("objective", ["naive", "random", "ccloss", "minloss", "unique", "iexplr", "selectr"])
+def test_a_batch_with_nothing_to_train_on_changes_nothing(data, objective):
+    settings = small(objective, ema=0.5, decay=0.5, selector_training=LAGGED)
+    dataset = with_unlisted(Dataset.load(files(data, settings)[0]), 0)
+    updater = updater_of(settings, data, data=dataset)
+    for number in range(2):  # so that there is momentum
+        updater.run(number, lr=0.01, progress=0.0)
+    state = updater.learners.state()
+    assert sum("exp_avg" in name for name in state) > 10
+    inputs = updater.draw(2)
+    updater.step(inputs | {"rows": torch.zeros(4, dtype=torch.int64)})
+    assert_same_tensors(updater.learners.state(), state)
+    assert updater.measured()["skipped"] == 1
+
+
+def test_unique_has_nothing_to_learn_from_ms_queries(data):
+    updater = updater_of(small("unique", ema=0.5, decay=0.5), data)
+    updater.run(0, lr=0.01, progress=0.0)
+    state = updater.learners.state()
+    updater.step(updater.draw(1) | {"rows": updater.data.rows["ms"][:4]})
+    assert_same_tensors(updater.learners.state(), state)
+
+
+def test_os_queries_teach_the_network_but_not_the_selector(data):
+    updater = updater_of(small("selectr", decay=0.5, selector_training=LAGGED), data)
+    updater.run(0, lr=0.01, progress=0.0)
+    state = updater.learners.state()
+    updater.step(updater.draw(1) | {"rows": updater.data.rows["os"][:4]})
+    changed = {k.split("/")[0] for k, v in updater.learners.state().items() if not torch.equal(v, state[k])}
+    assert changed == {"network", "optimiser"}
+
+
+@pytest.mark.parametrize("changes", [{"largest_gradient": 1e-6}, {"loss_scale": float("nan")}])
+def test_a_bad_gradient_is_skipped(data, changes):
+    settings = small("minloss", ema=0.5, decay=0.5)
+    updater = updater_of(settings, data)
+    updater.run(0, lr=0.01, progress=0.0)
+    state = updater.learners.state()
+    updater.measured()
+    updater.settings = replace(settings, **changes)
+    updater.run(1, lr=0.01, progress=0.0)
+    assert_same_tensors(updater.learners.state(), state)
+    assert updater.measured()["skipped"] == 1
+    updater.settings = settings
+    updater.run(2, lr=0.01, progress=0.0)
+    assert any(not torch.equal(v, state[k]) for k, v in updater.learners.state().items())
+    assert updater.measured()["skipped"] == 0
+
+
+# ---- starts, moving average, draws ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.0, 5.0])
+def test_several_starts_against_brute_force(data, temperature):
+    settings = small("minloss", starts=3, start_temperature=temperature)
+    updater = updater_of(settings, data)
+    network = copy.deepcopy(updater.learners.network)
+    inputs = updater.draw(0)
+    batch = updater.data.batch(inputs["rows"])
+    noise = inputs["noise"].unflatten(0, (3, 4))
+    assert not torch.equal(noise[0], noise[1])
+    pairs = torch.stack([literal_pair_losses(network(batch, noise=n), batch, 0, False).mean(0) for n in noise])
+    if temperature:  # half of the budget is used up, so half of the temperature is left
+        pairs = ((-pairs / 2.5).softmax(0).detach() * pairs).sum(0, keepdim=True)
+    least = [pairs[:, b][:, batch.mask[b]].min() for b in range(4)]
+    loss = torch.stack(least).mean()
+    loss.backward()
+    norm = torch.stack([p.grad.square().sum() for p in network.parameters() if p.grad is not None]).sum().sqrt()
+    updater.run(0, lr=0.01, progress=0.5)
+    measured = updater.measured()
+    assert measured["loss"] == pytest.approx(loss.item(), rel=1e-5)
+    assert measured["gradient_norm"] == pytest.approx(norm.item(), rel=1e-4)
+
+
+def test_the_moving_average(data):
+    updater = updater_of(small("minloss", ema=0.75), data)
+    average = weights_of(updater.learners.network)
+    for number in range(3):
+        updater.run(number, lr=0.01, progress=0.0)
+        live = weights_of(updater.learners.network)
+        average = {name: 0.75 * tensor + 0.25 * live[name] for name, tensor in average.items()}
+    for name, tensor in weights_of(updater.learners.evaluated).items():
+        torch.testing.assert_close(tensor, average[name])
+
+
+@pytest.mark.parametrize("objective", ["naive", "unique", "selectr"])
+def test_what_an_update_draws_is_a_function_of_seed_stream_and_number(data, objective):
+    sampling = "pairs" if objective == "naive" else "uniform"
+    phase = PhaseSettings(updates=6, batch=8, sampling=sampling)
+    settings = small(objective, first=phase, second=phase, reveal=0.5, starts=2, burn_in=(0, 1, 2))
+    one, other = updater_of(settings, data), updater_of(settings, data)
+    for _ in range(3):
+        other.draw(9)
+    assert_same_tensors(one.draw(5), other.draw(5))
+    assert [one._burn_in(n) for n in range(60)] == [other._burn_in(n) for n in range(60)]
+    assert {one._burn_in(n) for n in range(60)} == {0, 1, 2}
+    another = updater_of(replace(settings, seed=8), data)
+    assert not torch.equal(one.draw(5)["rows"], another.draw(5)["rows"])
+    assert not torch.equal(one.draw(5)["noise"], one.draw(6)["noise"])
+    if objective == "unique":
+        drawn = torch.cat([one.draw(n)["rows"] for n in range(20)])
+        assert torch.isin(drawn, one.data.rows["os"]).all()
+        assert len(drawn.unique()) > 10
+
+
+def test_minloss_and_selectrs_pretraining_are_the_same_run(data):
+    alone, before = updater_of(small("minloss"), data), updater_of(small("selectr"), data, which=0)
+    assert before.phase.name == "pretrain-minloss"
+    for number in range(3):
+        assert_same_tensors(alone.draw(number), before.draw(number))
+        alone.run(number, 0.01, 0.0)
+        before.run(number, 0.01, 0.0)
+    assert_same_tensors(weights_of(alone.learners.network), weights_of(before.learners.network))
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_processes_draw_the_slices_of_one_batch(data, kind):
+    starts = 2 if kind == "equivariant" else 1
+    settings = small("selectr", kind, starts=starts, reveal=0.5, selector_training=SelectorTraining(sample=True))
+    whole = updater_of(settings, data).draw(3)
+    halves = [updater_of(settings, data, group=Group(rank, 2)).draw(3) for rank in (0, 1)]
+    for name, tensor in whole.items():
+        if name == "seed":
+            assert torch.equal(halves[0][name], tensor)
+            assert torch.equal(halves[1][name], tensor)
+            continue
+        parts = [half[name].unflatten(0, (starts, -1)) if name == "noise" else half[name][None] for half in halves]
+        shaped = tensor.unflatten(0, (starts, -1)) if name == "noise" else tensor[None]
+        assert torch.equal(torch.cat(parts, 1), shaped)
+    with pytest.raises(ValueError, match="batch: expected a multiple of the 3 processes, got 4"):
+        updater_of(settings, data, group=Group(0, 3))
+
+
+# ---- on a GPU ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: updates are captured there alone")
+@pytest.mark.parametrize(("kind", "objective"), [(k, o) for k in NETWORKS for o in ("minloss", "selectr")])
+def test_captured_updates_equal_plain_ones(data, kind, objective):
+    changes = {"burn_in": (0, 2), "ema": 0.5} if kind == "equivariant" else {}
+    ends = []
+    for capture in (False, True):
+        settings = small(objective, kind, device="cuda", capture=capture, selector_training=LAGGED, **changes)
+        dataset = Dataset.load(files(data, settings)[0])
+        phase = phases_of(settings)[-1]
+        learners = Learners(settings, dataset.problem, torch.device("cuda"))
+        learners.begin(None, with_selector=phase.trains != "network")
+        updater = Updater(settings, phase, learners, DeviceData(dataset, "cuda"), Group())
+        for number in range(16):
+            updater.run(number, lr=1e-3, progress=number / 16)
+        assert updater.capturing == capture
+        assert bool(updater._graphs) == capture
+        ends.append((learners.state(), updater.measured()))
+    (plain, wanted), (captured, measured) = ends
+    assert plain.keys() == captured.keys()
+    for name, tensor in plain.items():
+        torch.testing.assert_close(tensor, captured[name], rtol=1e-3, atol=1e-4, msg=name)
+    assert measured["loss"] == pytest.approx(wanted["loss"], rel=1e-3)
+    assert measured["queries"] == wanted["queries"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: steps are compiled there alone")
+def test_a_compiled_step_equals_the_plain_one(data):
+    losses = []
+    for compiled in (False, True):
+        settings = small("minloss", device="cuda", compile=compiled, capture=False)
+        dataset = Dataset.load(files(data, settings)[0])
+        learners = Learners(settings, dataset.problem, torch.device("cuda"))
+        learners.begin(None, with_selector=False)
+        updater = Updater(settings, phases_of(settings)[0], learners, DeviceData(dataset, "cuda"), Group())
+        for number in range(3):
+            updater.run(number, lr=1e-3, progress=0.0)
+        losses.append(updater.measured()["loss"])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
