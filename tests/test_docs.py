@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from oneofmany.problems import TASKS
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -15,9 +17,15 @@ def blocks(page):
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_python_of_a_page_runs(page):
-    """All python blocks of a page, one after another in one namespace."""
-    exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
+def test_python_of_a_page_runs(page, monkeypatch, tmp_path):
+    """All python blocks of a page, one after another in one namespace, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    tasks = dict(TASKS)
+    try:
+        exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
+    finally:  # a page may add a task of its own
+        TASKS.clear()
+        TASKS.update(tasks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -10,6 +10,7 @@ import torch
 from rich.table import Table
 
 from oneofmany.cli.terminal import draw_boards, results, say
+from oneofmany.evaluation.predictions import load_predictions
 
 TRAINED = {
     "naive": "every listed solution is a target at once (Eq. 1)",
@@ -19,7 +20,7 @@ TRAINED = {
 SHOWN_STEPS = (1, 4, 8)
 
 
-def demo(out: Path = Path("demo"), jobs: int = 2) -> int:
+def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     """Train 8 queens with Naive, MinLoss and SelectR, compare them, solve two boards and write a report.
 
     Example: oneofmany demo --out demo
@@ -42,7 +43,9 @@ def demo(out: Path = Path("demo"), jobs: int = 2) -> int:
     console.print(f"\nA query of the test set and all of its {test.total[row]} solutions", style="bold")
     _draw(console, test, row, test.solutions_of(row))
 
-    say("2. training the same small network with three objectives, a minute or two")
+    say("2. training the same small network with three objectives, equally many updates each, two minutes or so:")
+    for objective, what in TRAINED.items():
+        say(f"   {objective:8} {what}")
     names = [f"nqueens/{objective}/tiny" for objective in TRAINED]
     options = ["--seeds", "42", "--jobs", str(jobs), "--out", str(out / "runs"), "--data", str(out / "data")]
     code = sweep([*names, *options, "--evaluate", str(files["test"])])
@@ -52,13 +55,14 @@ def demo(out: Path = Path("demo"), jobs: int = 2) -> int:
     records = read_records(list(runs.values()))
     console.print(_table(records, len(test), int(test.multiple.sum())))
 
-    console.print("\nThe same query, answered step by step", style="bold")
+    say("3. two networks on one board, step by step; the report shows more of them")
+    row = _telling_row(test, runs)
     for objective in ("naive", "minloss"):
         _solve(console, test, row, runs[objective], objective)
 
     report = out / "report.html"
     write_report(records, report, force=True, viewers=trace_runs(runs.values(), test))
-    console.print(f"\nThe report, with a viewer that steps through these boards: {report.resolve()}")
+    console.print(f"\nThe report, with a viewer that steps through such boards: {report.resolve()}")
     console.print("Go on: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
     return 0
 
@@ -66,13 +70,24 @@ def demo(out: Path = Path("demo"), jobs: int = 2) -> int:
 def _table(records: list[dict[str, Any]], queries: int, several: int) -> Table:
     title = f"\n{queries} test queries, {several} of them with several solutions (MS): valid answers, 95 % interval"
     table = Table(title=title, title_justify="left")
-    for column in ("objective", "one solution (OS)", "several (MS)", "all", "what it does"):
-        table.add_column(column, justify="left" if column in ("objective", "what it does") else "right")
+    for column in ("objective", "one solution (OS)", "several (MS)", "all"):
+        table.add_column(column, justify="left" if column == "objective" else "right", no_wrap=True)
     by_objective = {record["objective"]: record for record in records}
-    for objective, what in TRAINED.items():
+    for objective in TRAINED:
         found = next(iter(by_objective[objective]["evaluations"].values()))
-        table.add_row(objective, *(_score(found[part]) for part in ("os", "ms", "overall")), what)
+        table.add_row(objective, *(_score(found[part]) for part in ("os", "ms", "overall")))
     return table
+
+
+def _telling_row(test: Any, runs: dict[str, Path]) -> int:
+    """A query that MinLoss answers and Naive does not, with several solutions if there is one."""
+    valid = {}
+    for objective in ("naive", "minloss"):
+        file = next((runs[objective] / "predictions").glob("*.safetensors"))
+        valid[objective] = load_predictions(file)[0].valid
+    telling = valid["minloss"] & ~valid["naive"]
+    rows = np.flatnonzero(telling & test.multiple)
+    return int(rows[0] if len(rows) else np.argmax(telling))
 
 
 def _score(score: dict[str, Any]) -> str:
@@ -89,10 +104,13 @@ def _solve(console: Any, data: Any, row: int, run: Path, objective: str) -> None
 
     saved = oneofmany.load(run)
     network: Any = saved.network
-    batch = DeviceData(data).batch(torch.tensor([row]))
+    everything = DeviceData(data).batch(torch.arange(len(data)))
+    batch = everything[row : row + 1]
     steps = saved.settings.test_steps or saved.settings.steps
+    # The noise that the evaluation drew for this query.
+    noise = draw_noise(network, everything, torch.Generator().manual_seed(0))[row : row + 1]
     with torch.no_grad():
-        logits = network(batch, steps=steps, noise=draw_noise(network, batch, torch.Generator().manual_seed(0)))
+        logits = network(batch, steps=steps, noise=noise)
     shown = [*(step for step in SHOWN_STEPS if step < steps), steps]
     answers = logits[:, 0].argmax(-1)
     valid = bool(data.problem.check(answers[-1:], batch.query, batch.relations))

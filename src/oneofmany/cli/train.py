@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def train(arguments: list[str]) -> int:
     tensorboard = "--tensorboard" in fields
     fields = [field for field in fields if field != "--tensorboard"]
     name = fields.pop(0) if fields and not fields[0].startswith("-") else None
-    from oneofmany.training import Interrupted, TrainingError, resume
+    from oneofmany.training import Interrupted, LostProcess, TrainingError, resume
     from oneofmany.training import train as start
 
     folder = Path(own["--resume"]) if "--resume" in own else None
@@ -71,9 +72,14 @@ def train(arguments: list[str]) -> int:
     except Interrupted as stopped:
         say(f"{stopped}; go on with: oneofmany train --resume {folder}")
         return 128 + stopped.number
+    except LostProcess as error:
+        say(f"oneofmany: {error}; go on with: oneofmany train --resume {folder}")
+        return 1
     except TrainingError as error:
         say(f"oneofmany: {error}")
         return 1
+    if int(os.environ.get("RANK", "0")):
+        return 0
     dev = result["dev"]
     shares = ", ".join(f"{k.upper()} {100 * dev[k]:.2f} %" for k in ("os", "ms", "overall") if dev[k] is not None)
     print(f"{folder}: dev {shares} (update {dev['update']} of phase {dev['phase']}), {result['seconds']:.0f} s")

@@ -91,7 +91,9 @@ def load_network(
         network = build_network(settings, own, precision=precision, device=device)
         network.load_state_dict(tensors)
         task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
-    except (KeyError, TypeError, RuntimeError) as error:
+    except FileError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         sentence = str(error).splitlines()[0]
         raise FileError(f"{path} is damaged or not a network ({type(error).__name__}: {sentence})") from None
     return SavedNetwork(network.eval(), settings, task, size, card)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypedDict
 
 from oneofmany.data.batches import Sampling
 from oneofmany.networks.building import NetworkSettings, SelectorSettings
 from oneofmany.training.settings import OBJECTIVES, TWO_PHASES, ObjectiveName, PhaseSettings, SelectorTraining, Settings
 
 _SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
+
+
+class _Phases(TypedDict, total=False):
+    first: PhaseSettings
+    second: PhaseSettings
 
 
 def equivariant(task: str, objective: ObjectiveName) -> Settings:
@@ -41,7 +47,7 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
 
 def tiny(task: str, objective: ObjectiveName) -> Settings:
     """A minute on two CPU cores: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
-    updates = {"nqueens": 400, "futoshiki": 400, "sudoku": 400}[task]
+    updates = {"nqueens": 800, "futoshiki": 400, "sudoku": 300}[task]
     return Settings(
         recipe=f"{task}/{objective}/tiny",
         task=task,
@@ -53,7 +59,9 @@ def tiny(task: str, objective: ObjectiveName) -> Settings:
             updates,
             PhaseSettings(batch=32, lr=4e-3, warmup=20, schedule="cosine"),
             PhaseSettings(batch=32, lr=2e-3, warmup=10, schedule="cosine"),
+            pretrainings=1,
         ),
+        pretraining="minloss",
         selector_training=SelectorTraining(updates=20, lr=2e-3),
         betas=(0.9, 0.98),
         decay=0.01,
@@ -66,13 +74,14 @@ def tiny(task: str, objective: ObjectiveName) -> Settings:
 
 
 def _phases(
-    objective: ObjectiveName, updates: int, first: PhaseSettings, second: PhaseSettings
-) -> dict[str, PhaseSettings]:
+    objective: ObjectiveName, updates: int, first: PhaseSettings, second: PhaseSettings, pretrainings: int = 2
+) -> _Phases:
     """Equally many updates for every objective; those with two phases share them among pre-trainings and the rest."""
     if objective not in TWO_PHASES:
         return {"first": replace(first, updates=updates, sampling=_SAMPLING.get(objective, "uniform"))}
-    before = 3 * updates // 10
-    return {"first": replace(first, updates=before), "second": replace(second, updates=updates - 2 * before)}
+    before = int(updates * (0.3 if pretrainings == 2 else 0.5))
+    rest = updates - pretrainings * before
+    return {"first": replace(first, updates=before), "second": replace(second, updates=rest)}
 
 
 def our_recipes() -> dict[str, Settings]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ class RunFolder:
     def create(cls, path: str | Path, config: dict[str, Any]) -> RunFolder:
         """Make the folder and write its configuration; FileError where something stands there already."""
         path = Path(path)
-        # Empty folders are what a kill leaves between making them and writing the configuration.
-        if path.exists() and (not path.is_dir() or any(not inner.is_dir() for inner in path.rglob("*"))):
+        # Empty folders and a part of a file are what a kill leaves before the configuration is written.
+        if path.exists() and (not path.is_dir() or any(_matters(inner) for inner in path.rglob("*"))):
             what = (
                 f"it is a run, which --resume {path} continues" if (path / "config.json").exists() else "it is no run"
             )
@@ -62,8 +63,12 @@ class RunFolder:
             file.write(json.dumps(values, separators=(",", ":")) + "\n")
 
     def logged_bytes(self) -> int:
-        """How long the metrics are now, to cut them back to on resuming."""
-        return self.metrics.stat().st_size if self.metrics.exists() else 0
+        """How long the metrics are now, safe on the disk, to cut them back to on resuming."""
+        if not self.metrics.exists():
+            return 0
+        with self.metrics.open("rb") as file:
+            os.fsync(file.fileno())
+            return os.fstat(file.fileno()).st_size
 
     def cut_metrics(self, size: int) -> None:
         """Forget what was logged after the state that is resumed."""
@@ -87,7 +92,7 @@ class RunFolder:
         write_whole(
             self._states / f"{number:012d}.safetensors", lambda beside: beside.write_bytes(data + _seal(data)), True
         )
-        for old in self._state_files()[:-KEPT_STATES]:
+        for old in (*self._state_files()[:-KEPT_STATES], *self._states.glob(".*.part")):
             old.unlink(missing_ok=True)
 
     def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any], list[str]] | None:
@@ -110,6 +115,10 @@ class RunFolder:
 
     def _state_files(self) -> list[Path]:
         return sorted(self._states.glob("*.safetensors"))
+
+
+def _matters(path: Path) -> bool:
+    return not path.is_dir() and path.suffix != ".part"
 
 
 SEAL = 32

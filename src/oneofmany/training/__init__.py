@@ -1,5 +1,6 @@
 """Training: the phases of Algorithm 1, on one or many devices, resumable."""
 
+from oneofmany.training.distributed import LostProcess
 from oneofmany.training.settings import OBJECTIVES, PhaseSettings, SelectorTraining, Settings
 from oneofmany.training.starting import resume, train
 from oneofmany.training.trainer import Interrupted, TrainingError
@@ -7,6 +8,7 @@ from oneofmany.training.trainer import Interrupted, TrainingError
 __all__ = [
     "OBJECTIVES",
     "Interrupted",
+    "LostProcess",
     "PhaseSettings",
     "SelectorTraining",
     "Settings",

@@ -16,6 +16,19 @@ import torch.distributed as dist
 from torch import Tensor
 
 
+class LostProcess(RuntimeError):  # noqa: N818 - said as it is
+    """Another process of the run has gone; the last state is kept."""
+
+
+@contextmanager
+def _talking() -> Iterator[None]:
+    """Gloo says with a RuntimeError that the other side does not answer; NCCL ends the process by itself."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostProcess(f"another process of this run was lost ({str(error).splitlines()[0]})") from error
+
+
 @dataclass(frozen=True)
 class Group:
     """The processes of a run; ``rank`` 0 alone writes."""
@@ -39,7 +52,8 @@ class Group:
         """The sum over all processes; the tensor itself where there is one process."""
         if self.size > 1:
             values = values.clone()
-            dist.all_reduce(values)
+            with _talking():
+                dist.all_reduce(values)
         return values
 
     def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
@@ -48,7 +62,8 @@ class Group:
             return
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(flat)
+        with _talking():
+            dist.all_reduce(flat)
         for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             parameter.grad = part.view_as(parameter)
 
@@ -57,7 +72,8 @@ class Group:
         if self.size == 1:
             return value
         told = torch.tensor([value], dtype=torch.float64, device=device)
-        dist.broadcast(told, 0)
+        with _talking():
+            dist.broadcast(told, 0)
         return float(told)
 
 

@@ -363,7 +363,10 @@ class Trainer:
         tensors, about, complaints = found
         for complaint in complaints:
             self.watch({"kind": "warning", "text": complaint})
-        self.at = Position(**about)
+        try:
+            self.at = Position(**about)
+        except TypeError:
+            raise FileError(f"{self.folder.path} was begun by another version of oneofmany: go on with that") from None
         if self.group.writes:
             self.folder.cut_metrics(self.at.metrics)
         tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}

@@ -1,0 +1,145 @@
+"""A network in a file: the same answers when it comes back, and a sentence where it cannot."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import oneofmany
+from oneofmany.data import DeviceData
+from oneofmany.data.futoshiki import build_futoshiki
+from oneofmany.data.nqueens import build_nqueens
+from oneofmany.data.sudoku import build_sudoku
+from oneofmany.files import FileError
+from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.saved import load_network, save_network
+from oneofmany.problems import Problem
+
+DATA = {
+    "nqueens": build_nqueens(6, 3, seed=1),
+    "futoshiki": build_futoshiki(4, 8, 2, 12, seed=1),
+    "sudoku": build_sudoku(12, "train", seed=1, size=4, givens=(5, 8)),
+}
+KINDS = [
+    ("nqueens", NetworkSettings("nlm", width=4, depth=3, latent=2)),
+    ("futoshiki", NetworkSettings("nlm", width=4, depth=2)),
+    ("sudoku", NetworkSettings("rrn", width=8, steps=2, dropout=0.3, test_steps=3)),
+    ("sudoku", NetworkSettings("rrn", width=8, steps=2, latent=3)),
+    ("nqueens", NetworkSettings("equivariant", width=8, steps=2, hidden=5)),
+    ("futoshiki", NetworkSettings("equivariant", width=8, steps=2, inequalities="flags")),
+]
+
+
+def made(task, settings):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return build_network(settings, DATA[task].problem).eval()
+
+
+@pytest.mark.parametrize(("task", "settings"), KINDS, ids=str)
+def test_there_and_back(tmp_path, task, settings):
+    network, problem = made(task, settings), DATA[task].problem
+    card = {"recipe": "mine", "dev": {"overall": 0.5}}
+    save_network(tmp_path / "w.safetensors", network, settings, problem, card)
+    for saved in (load_network(tmp_path / "w.safetensors"), oneofmany.load(tmp_path / "w.safetensors")):
+        assert (saved.settings, saved.task, saved.size, saved.card) == (settings, task, problem.size, card)
+        assert not saved.network.training
+        batch = next(DeviceData(DATA[task]).in_order(5))
+        with torch.no_grad():
+            assert torch.equal(saved.network(batch), network(batch))
+        assert saved.network.value_offset == (settings.kind == "rrn")
+        assert saved.settings.readout == ("threshold" if settings.kind == "nlm" else "argmax")
+
+
+def test_weights_alone_will_do_and_the_same_bytes_come_out(tmp_path):
+    task, settings = KINDS[4]
+    network, problem = made(task, settings), DATA[task].problem
+    save_network(tmp_path / "a", network, settings, problem)
+    save_network(tmp_path / "b", network.state_dict(), settings, problem)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_an_existing_file_only_with_force(tmp_path):
+    task, settings = KINDS[4]
+    network, problem, path = made(task, settings), DATA[task].problem, tmp_path / "w.safetensors"
+    path.write_text("mine")
+    with pytest.raises(FileError, match="exists"):
+        save_network(path, network, settings, problem)
+    assert path.read_text() == "mine"
+    save_network(path, network, settings, problem, force=True)
+    load_network(path)
+
+
+def test_a_run_folder_and_names_that_are_nothing(tmp_path):
+    task, settings = KINDS[4]
+    save_network(tmp_path / "weights.safetensors", made(task, settings), settings, DATA[task].problem)
+    assert oneofmany.load(tmp_path).settings == settings
+    with pytest.raises(FileError, match="chess is neither a file, a run folder nor a bundled network"):
+        oneofmany.load("chess")
+    with pytest.raises(FileError, match="is not a file"):
+        load_network(tmp_path / "missing.safetensors")
+
+
+def test_a_task_of_your_own_needs_its_rules(tmp_path):
+    task, settings = KINDS[4]
+    given = DATA[task].problem
+    own = Problem("queens-of-mine", given.size, given.variables, given.values, given.rules)
+    save_network(tmp_path / "w", made(task, settings), settings, own)
+    with pytest.raises(FileError, match=r"belongs to the task 'queens-of-mine', whose rules are needed: pass problem="):
+        load_network(tmp_path / "w")
+    assert load_network(tmp_path / "w", own).task == "queens-of-mine"
+
+
+def rewritten(path, change):
+    """The file with another header."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()["oneofmany"])
+    change(header)
+    save_file(load_file(path), path, {"oneofmany": json.dumps(header)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.update(format=2), "has format version 2, newer than 1: upgrade oneofmany"),
+        (lambda h: h.update(format="1"), "is not a network of oneofmany"),
+        (lambda h: h.pop("network"), "is not a network of oneofmany"),
+        (lambda h: h["network"].update(colour="red"), r"has settings that this version does not know \(colour\)"),
+        (lambda h: h["network"].update(width=9), "is damaged or not a network"),
+        (lambda h: h["network"].update(width=0), "is damaged or not a network"),
+        (lambda h: h.pop("size"), "is damaged or not a network"),
+        (lambda h: h.pop("card"), "is damaged or not a network"),
+        (lambda h: h.update(options={"colour": 1}), "is damaged or not a network"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path, change, message):
+    task, settings = KINDS[4]
+    path = tmp_path / "w.safetensors"
+    save_network(path, made(task, settings), settings, DATA[task].problem)
+    rewritten(path, change)
+    with pytest.raises(FileError, match=message) as refused:
+        load_network(path)
+    assert "\n" not in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def test_damaged_files(tmp_path):
+    task, settings = KINDS[4]
+    path = tmp_path / "w.safetensors"
+    save_network(path, made(task, settings), settings, DATA[task].problem)
+    good = path.read_bytes()
+    for content in (b"", b"x" * 100, good[: len(good) // 2], good[:-1], good[:6] + b"\xff\xff" + good[8:]):
+        path.write_bytes(content)
+        with pytest.raises(FileError, match="is damaged or not a network"):
+            load_network(path)
+    save_file({"a": torch.zeros(1)}, path)  # somebody else's safetensors
+    with pytest.raises(FileError, match="is damaged or not a network"):
+        load_network(path)
+    DATA[task].save(tmp_path / "data.safetensors")  # ours, but no network
+    with pytest.raises(FileError, match="not a network"):
+        load_network(tmp_path / "data.safetensors")
+    with pytest.raises(FileError, match="is not a file"):
+        load_network(tmp_path)

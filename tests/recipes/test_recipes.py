@@ -1,0 +1,261 @@
+"""Recipes: the paper's are pinned to what is known about its experiments, and every one of them runs."""
+
+from dataclasses import asdict
+
+import pytest
+
+from oneofmany.cli import run
+from oneofmany.data.benchmark import BENCHMARK, TINY
+from oneofmany.data.futoshiki import build_futoshiki
+from oneofmany.data.nqueens import build_nqueens
+from oneofmany.data.sudoku import build_sudoku
+from oneofmany.networks.saved import load_network
+from oneofmany.recipes import SEEDS, data_of, recipe, recipes
+from oneofmany.runs.folder import RunFolder
+from oneofmany.training.phases import phases_of
+
+TASKS = ("nqueens", "futoshiki", "sudoku")
+OBJECTIVES = ("naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr")
+GRID = [f"{task}/{objective}" for task in TASKS for objective in OBJECTIVES]
+
+# ---- the paper's ---------------------------------------------------------------------------------------------------
+
+# Section 4.2, the appendix, and the authors' commands where the text is silent.
+NLM = {
+    "network.kind": "nlm",
+    "network.depth": 30,
+    "network.width": 8,
+    "selector.kind": "nlm",
+    "selector.depth": 4,
+    "selector.width": 10,
+    "listed": None,
+    "clip": None,  # the authors' 1000 is no clip
+    "first.batch": 4,
+    "first.lr": 5e-3,
+    "first.updates": 200 * 250,
+    "second.batch": 4,
+    "second.lr": 5e-4,
+    "selector_training.updates": 250,
+    "evaluate_every": 250,
+}
+RRN = {
+    "network.kind": "rrn",
+    "network.steps": 32,
+    "network.width": 96,
+    "network.dropout": 0.1,
+    "selector.kind": "cnn",
+    "listed": 5,
+    "clip": 5.0,
+    "first.batch": 32,
+    "first.lr": 1e-3,
+    "first.updates": 200 * 625,
+    "second.batch": 16,
+    "second.lr": 1e-4,
+    "second.sampling": "uniform",
+    "selector_training.updates": 2 * 625,
+    "selector_training.copy_interval": 1,
+    "selector_training.decay": 1e-4,
+    "decay": 1e-4,
+    "loss_scale": 1 / 81,
+    "evaluate_every": 625,
+}
+# Beside the task: what the authors tuned (decay, copyitr, MS share of the second phase) and the mean over the choices.
+TUNED = {
+    "nqueens": {
+        "decay": 1e-5,
+        "selector_training.decay": 1e-5,
+        "selector_training.copy_interval": 10 * 250,
+        "second.sampling": "ms",
+        "loss_scale": 1 / 100,
+    },
+    "futoshiki": {
+        "decay": 1e-5,
+        "selector_training.decay": 1e-5,
+        "selector_training.copy_interval": 1,
+        "second.sampling": 0.5,
+        "loss_scale": 1 / 125,
+    },
+    "sudoku": {},
+}
+EVERYWHERE = {
+    "seed": 42,
+    "optimiser": "adamw",
+    "betas": (0.9, 0.999),
+    "first.schedule": "plateau",
+    "first.stop_after": 20,
+    "second.schedule": "plateau",
+    "second.stop_after": 25,
+    "selector_training.lr": 5e-4,
+    "selector_training.reward": "hamming",
+    "selector_training.sample": False,
+    "pretraining": "both",
+    "pretrained": (),
+    "temperature": 1.0,
+    "largest_gradient": 1000.0,
+    "largest_loss": 1e6,
+    "select_on": "overall",
+    "dev_queries": None,
+    "device": "auto",
+    "threads": None,
+    # What goes beyond the paper is off.
+    "ema": 0.0,
+    "reveal": 0.0,
+    "starts": 1,
+    "start_temperature": 0.0,
+    "burn_in": (0,),
+    "keep_pretrained": False,
+    "epsilon": 0.0,
+    "network.test_steps": None,
+    "network.hidden": None,
+    "network.latent": 0,
+    "first.warmup": 0,
+    "second.warmup": 0,
+    "first.minutes": None,
+    "second.minutes": None,
+}
+SAMPLING = {"naive": "pairs", "unique": "os"}
+TWO_PHASES = ("iexplr", "selectr")
+FREE = {
+    # How a run is carried out, and fields that its network or schedule does not have.
+    "precision",
+    "capture",
+    "compile",
+    "log_every",
+    "checkpoint_minutes",
+    "network.inequalities",
+    "first.final_lr",
+    "second.final_lr",
+}
+NOT_OF = {
+    "nlm": {"network.steps", "network.dropout"},
+    "rrn": {"network.depth", "selector.width", "selector.depth"},
+}
+
+
+def flat(values, prefix=""):
+    """Nested dictionaries as one, with dotted names."""
+    found = {}
+    for name, value in values.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_the_papers_table(name):
+    task, objective = name.split("/")
+    kind = "rrn" if task == "sudoku" else "nlm"
+    pinned = EVERYWHERE | (RRN if kind == "rrn" else NLM) | TUNED[task]
+    pinned |= {"recipe": name, "task": task, "objective": objective}
+    pinned["first.sampling"] = SAMPLING.get(objective, "uniform")
+    pinned["second.updates"] = pinned["first.updates"] if objective in TWO_PHASES else 0
+    settings = flat(asdict(recipe(name)))
+    for field, value in pinned.items():
+        assert settings.pop(field) == value, field
+    # Nothing else is left that could differ from the paper.
+    assert settings.keys() == FREE | NOT_OF[kind]
+    assert recipe(name).network.readout == ("argmax" if kind == "rrn" else "threshold")
+    assert data_of(name) == (f"{task}-train", f"{task}-dev")
+
+
+def test_the_papers_seeds():
+    assert SEEDS == (42, 1729, 3120)
+
+
+def test_the_authors_padding_is_beside_eq_1():
+    authors, naive = (flat(asdict(recipe(name))) for name in ("nqueens/naive-authors", "nqueens/naive"))
+    different = {field for field, value in authors.items() if value != naive[field]}
+    assert different == {"recipe", "first.sampling"}
+    assert authors["first.sampling"] == "pairs-padded"
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_larger_batches_see_equally_many_queries(name):
+    large, paper = recipe(f"{name}/large-batch"), recipe(name)
+    for phase in ("first", "second"):
+        mine, theirs = getattr(large, phase), getattr(paper, phase)
+        assert mine.batch == 8 * theirs.batch
+        assert 0 <= mine.batch * mine.updates - theirs.batch * theirs.updates < mine.batch
+        assert (mine.lr, mine.sampling, mine.schedule) == (theirs.lr, theirs.sampling, theirs.schedule)
+
+
+# ---- all of them ---------------------------------------------------------------------------------------------------
+
+
+def test_the_grids_are_whole():
+    known = recipes()
+    assert all(name == settings.recipe for name, settings in known.items())
+    for kind in ("", "/large-batch", "/equivariant", "/tiny"):
+        assert all(f"{name}{kind}" in known for name in GRID)
+    for name in known:
+        assert set(data_of(name)) <= BENCHMARK.keys() | TINY.keys()
+        assert known[name].task == name.split("/")[0]
+        assert known[name].objective == name.split("/")[1].split("-")[0]
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("kind", ["equivariant", "tiny"])
+def test_our_objectives_differ_in_the_objective_alone(task, kind):
+    budgets = set()
+    by_objective = {objective: recipe(f"{task}/{objective}/{kind}") for objective in OBJECTIVES}
+    for objective, settings in by_objective.items():
+        budgets.add(sum(phase.settings.updates for phase in phases_of(settings) if phase.trains != "selector"))
+        mine, theirs = flat(asdict(settings)), flat(asdict(by_objective["minloss"]))
+        different = {field for field, value in mine.items() if value != theirs[field]}
+        allowed = {"recipe", "objective", "first.updates", "first.sampling", "second.updates"}
+        if objective in TWO_PHASES:  # the others have no second phase
+            allowed |= {field for field in mine if field.startswith("second.")}
+        assert different <= allowed
+    assert len(budgets) == 1  # every objective has the same number of updates
+
+
+def test_an_unknown_recipe_is_told_the_closest_name():
+    with pytest.raises(ValueError, match=r"^there is no recipe 'nqueens/minlos': did you mean 'nqueens/minloss'\?$"):
+        recipe("nqueens/minlos")
+    with pytest.raises(ValueError, match="the recipes are TASK/OBJECTIVE"):
+        recipe("chess")
+
+
+# ---- they run ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory):
+    """The benchmark's files with a handful of queries each."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    sudoku = build_sudoku(24, "train", seed=1, split_by="puzzle")
+    made = {
+        "nqueens-train": build_nqueens(10, 5, 60, seed=1),
+        "nqueens-dev": build_nqueens(11, 3, 3, seed=2),
+        "futoshiki-train": build_futoshiki(5, 14, 5, 40, "train", seed=1),
+        "futoshiki-dev": build_futoshiki(6, 18, 5, 3, "dev", seed=2),
+        "sudoku-train": sudoku,
+        "sudoku-dev": sudoku.take(range(3)),
+    }
+    for name, data in made.items():
+        data.save(folder / f"{name}.safetensors")
+    return folder
+
+
+SHORT = """
+    --first.updates 2 --second.updates 2 --first.batch 2 --second.batch 2 --selector-training.updates 1
+    --evaluate-every 2 --dev-queries 3 --log-every 2 --network.depth 2 --network.steps 2 --network.test-steps {steps}
+    --threads 1 --device cpu
+"""
+
+
+@pytest.mark.parametrize("name", [*GRID, *(f"{name}/equivariant" for name in GRID)])
+def test_every_recipe_runs(benchmark, tmp_path, capsys, name):
+    settings, out = recipe(name), tmp_path / "run"
+    short = SHORT.format(steps="None" if settings.network.kind == "nlm" else 2).split()
+    if not settings.second.updates:
+        del short[2:4]
+    code = run(["train", name, "--data", str(benchmark), "--out", str(out), *short])
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    assert captured.out.startswith(f"{out}: dev ")
+    folder = RunFolder.open(out)
+    assert [line["phase"] for line in folder.read_metrics() if line["kind"] == "train"] == [
+        phase.name for phase in phases_of(settings)
+    ]
+    assert load_network(folder.weights).settings.kind == settings.network.kind
+    assert folder.config["command"].startswith(f"oneofmany train {name} --data ")

@@ -1,0 +1,159 @@
+"""Two processes do what one does: the same batches, the same denominators, the same noise and dropout."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_runs import fields, files, small, untimed
+
+from oneofmany.data import Dataset, DeviceData
+from oneofmany.networks.saved import load_network
+from oneofmany.training import PhaseSettings, SelectorTraining, resume, train
+from oneofmany.training.distributed import Group, LostProcess
+
+PHASE = PhaseSettings(updates=6, batch=8, lr=2e-3)
+COMMON = {"first": PHASE, "log_every": 1}
+LAGGED = SelectorTraining(updates=4, lr=2e-3, copy_interval=3)
+RUNS = {
+    "noise": small("minloss", reveal=0.5, starts=2, ema=0.5, burn_in=(0, 1), **COMMON),
+    "unique": small("unique", "nlm", clip=0.1, **COMMON),
+    "naive": small("naive", "nlm", **COMMON),
+    "joint": small("selectr", second=PHASE, reveal=0.3, selector_training=LAGGED, **COMMON),
+    "sampled": small("selectr", "rrn", second=PHASE, selector_training=replace(LAGGED, sample=True), **COMMON),
+    "dropout": small("minloss", "rrn", **COMMON),
+}
+
+
+@pytest.fixture(scope="module")
+def gaps(data, tmp_path_factory):
+    """The data with a third of the queries that list nothing, so that slices of a batch train on unequally many."""
+    folder = tmp_path_factory.mktemp("gaps")
+    for task in ("sudoku", "nqueens"):
+        whole = Dataset.load(data / f"{task}.safetensors")
+        listed = np.where(np.arange(len(whole)) % 3 == 0, 0, whole.listed)
+        keep = np.repeat(listed > 0, whole.listed)
+        offsets = np.concatenate([[0], np.cumsum(listed)])
+        parts = (offsets, whole.total, whole.relations, whole.group)
+        Dataset(whole.problem, whole.query, whole.solutions[keep], *parts).save(folder / f"{task}.safetensors")
+        (folder / f"{task}-dev.safetensors").write_bytes((data / f"{task}-dev.safetensors").read_bytes())
+    return folder
+
+
+def arguments(settings, folder, out):
+    train_file, dev_file = files(folder, settings)
+    own = ["--out", out, "--train", train_file, "--dev", dev_file]
+    return [str(part) for part in ("sudoku/minloss/tiny", *own, *fields(settings))]
+
+
+def torchrun(*command):
+    torch_run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    return subprocess.Popen(
+        [*torch_run, *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def test_two_processes_equal_one(gaps, tmp_path):
+    plan = [arguments(settings, gaps, tmp_path / name) for name, settings in RUNS.items()]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    process = torchrun(Path(__file__).with_name("two_processes.py"), tmp_path / "plan.json")
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    # Each run says its result once.
+    assert [line.split(": dev ")[0] for line in stdout.splitlines()] == [str(tmp_path / name) for name in RUNS]
+    for name, settings in RUNS.items():
+        one, two = tmp_path / f"{name}-alone", tmp_path / name
+        train(settings, *files(gaps, settings), one)
+        assert json.loads((two / "config.json").read_text())["processes"] == 2
+        for mine, theirs in zip(untimed(one), untimed(two), strict=True):
+            assert_close(mine, theirs, f"{name}: {mine}")
+        batch = next(DeviceData(Dataset.load(files(gaps, settings)[1])).in_order(20))
+        logits = [load_network(run / "weights.safetensors").network(batch) for run in (one, two)]
+        torch.testing.assert_close(*(each.log_softmax(-1) for each in logits), rtol=1e-3, atol=2e-3, msg=name)
+
+
+def assert_close(mine, theirs, where):
+    assert mine.keys() == theirs.keys()
+    for name, value in mine.items():
+        if isinstance(value, dict):
+            assert_close(value, theirs[name], where)
+        elif isinstance(value, float):
+            assert theirs[name] == pytest.approx(value, rel=2e-3, abs=1e-5), (where, name)
+        else:
+            assert theirs[name] == value, (where, name)
+
+
+def child(parent, rank):
+    """The process of a rank, by what Linux says about its parent and its environment."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            of = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if of == parent and f"\0RANK={rank}\0".encode() in (folder / "environ").read_bytes():
+                return int(folder.name)
+        except OSError:
+            continue
+    raise AssertionError(f"no process of rank {rank}")
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find the worker")
+def test_a_lost_worker_ends_the_run_which_can_go_on(gaps, tmp_path):
+    settings = replace(RUNS["joint"], first=replace(PHASE, updates=30))
+    out = tmp_path / "run"
+    process = torchrun("-m", "oneofmany", "train", *arguments(settings, gaps, out))
+    metrics = out / "metrics.jsonl"
+    while process.poll() is None and not (metrics.exists() and '"phase":"pretrain-unique"' in metrics.read_text()):
+        time.sleep(0.01)
+    os.kill(child(process.pid, 1), signal.SIGKILL)
+    stdout, stderr = process.communicate()
+    assert process.returncode != 0, stderr
+    assert stdout == ""
+    assert not (out / "result.json").exists()
+    # It goes on, here on one process, without a gap or a repetition.
+    assert resume(out)["updates"] == 30 + 30 + 4 + 6
+    lines = [(line["phase"], line["update"]) for line in untimed(out)[:-1] if line["kind"] == "train"]
+    lengths = {"pretrain-minloss": 30, "pretrain-unique": 30, "selector": 4, "joint": 6}
+    assert lines == [(phase, update) for phase, updates in lengths.items() for update in range(1, updates + 1)]
+
+
+def test_a_process_that_does_not_answer(monkeypatch):
+    def gone(*_):
+        raise RuntimeError("Connection closed by peer\nmore than anybody wants to know")
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", gone)
+    monkeypatch.setattr(torch.distributed, "broadcast", gone)
+    group, parameter = Group(0, 2), torch.nn.Parameter(torch.zeros(2))
+    for talk in (
+        lambda: group.sum(torch.zeros(1)),
+        lambda: group.sum_gradients([parameter]),
+        lambda: group.from_first(1.0, torch.device("cpu")),
+    ):
+        with pytest.raises(LostProcess, match=r"^another process of this run was lost \(Connection closed by peer\)$"):
+            talk()
+
+
+def test_slices_cover_the_batch_once():
+    for size in (1, 2, 3, 6):
+        rows = [r for rank in range(size) for r in range(12)[Group(rank, size).rows(12)]]
+        assert rows == list(range(12))
+    with pytest.raises(ValueError, match="batch: expected a multiple of the 5 processes, got 12"):
+        Group(0, 5).rows(12)
+
+
+def test_one_process_sends_nothing():
+    group, value = Group(), torch.tensor([1.0])
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    assert group.sum(value) is value
+    group.sum_gradients([parameter])
+    assert parameter.grad is None
+    assert group.from_first(0.25, torch.device("cpu")) == 0.25
