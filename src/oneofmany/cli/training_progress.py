@@ -26,12 +26,15 @@ def show_training(folder: Path, tensorboard: bool = False) -> Iterator[Watch | N
     if int(os.environ.get("RANK", "0")):
         yield None
         return
-    writer = _tensorboard(folder) if tensorboard else None
+    make, writer = _tensorboard() if tensorboard else None, None
     show, close = _bars() if sys.stderr.isatty() else (_lines(), lambda: None)
 
     def watch(line: dict[str, Any]) -> None:
+        nonlocal writer
         show(line)
-        if writer is not None and line.get("kind") in ("train", "dev"):
+        if make is not None and line.get("kind") in ("train", "dev"):
+            # Not before the run has its folder, which must be a new one.
+            writer = writer or make(str(folder / "tensorboard"))
             for name, value in line.items():
                 if isinstance(value, float):
                     writer.add_scalar(f"{line['phase']}/{name}", value, line["update"])
@@ -44,12 +47,12 @@ def show_training(folder: Path, tensorboard: bool = False) -> Iterator[Watch | N
             writer.close()
 
 
-def _tensorboard(folder: Path) -> Any:
+def _tensorboard() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise ValueError("--tensorboard needs the tensorboard package: pip install oneofmany[tensorboard]") from None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter
 
 
 def _percent(value: float | None) -> str:

@@ -135,7 +135,8 @@ def _record(folder: RunFolder) -> dict[str, Any]:
         "command": _without_places(config["command"]),
         "environment": config["environment"],
         "data": {
-            name: {key: about[key] for key in ("name", "checksum", "queries")} for name, about in config["data"].items()
+            name: {key: value for key, value in about.items() if key != "path"}
+            for name, about in config["data"].items()
         },
         "seconds": result["seconds"],
         "updates": result["updates"],

@@ -97,8 +97,8 @@ class Settings:
     clip: float | None = None
     """Clip the norm of the gradient, of each network on its own."""
     largest_gradient: float | None = None
-    """An update whose gradient norm is larger (before clipping) is skipped, as in the authors' code above 1000; one that
-    is not finite is always skipped."""
+    """An update whose gradient norm is larger (before clipping) is skipped, as in the authors' code above 1000; one
+    that is not finite is always skipped."""
     loss_scale: float = 1.0
     """Multiplies the loss; the paper's recipes take the mean over the variables or choices."""
     ema: float = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from oneofmany.data import Dataset
@@ -13,7 +14,7 @@ from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.distributed import processes
 from oneofmany.training.settings import Settings, differences, from_json, to_json
-from oneofmany.training.trainer import Trainer, Watch, check_data
+from oneofmany.training.trainer import Trainer, Watch, check_data, check_pretrained
 
 
 def train(
@@ -38,6 +39,7 @@ def train(
     data = {"train": Dataset.load(train), "dev": Dataset.load(dev)}
     paths = {"train": str(Path(train).resolve()), "dev": str(Path(dev).resolve())}
     check_data(settings, data["train"], data["dev"])
+    check_pretrained(settings)
     return _run(settings, data, paths, Path(out), None, command, watch)
 
 
@@ -93,15 +95,7 @@ def _run(
         if device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = settings.precision != "float32"
         if folder is None and group.writes:
-            about = {
-                name: {
-                    "name": Path(paths[name]).stem,
-                    "path": paths[name],
-                    "checksum": part.header()["checksum"],
-                    "queries": len(part),
-                }
-                for name, part in data.items()
-            }
+            about = {name: {"path": paths[name], **_about(part, paths[name])} for name, part in data.items()}
             config = {
                 "settings": to_json(settings),
                 "data": about,
@@ -123,3 +117,14 @@ def _run(
             watch=watch if group.writes else None,
         )
         return trainer.run()
+
+
+def _about(data: Dataset, path: str) -> dict[str, Any]:
+    solutions = np.where(data.total >= 0, data.total, data.listed)[data.multiple]
+    return {
+        "name": Path(path).stem,
+        "checksum": data.header()["checksum"],
+        "queries": len(data),
+        "ms_queries": len(solutions),
+        "solutions_per_ms_query": round(float(solutions.mean()), 4) if len(solutions) else None,
+    }

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -278,11 +279,6 @@ class Trainer:
         for path in s.pretrained:
             run = RunFolder.open(path)
             theirs = from_json(run.config["settings"])
-            if (theirs.seed, theirs.task, theirs.network) != (s.seed, s.task, s.network):
-                raise ValueError(
-                    f"pretrained: {path} has another task, seed or network ({theirs.task}, seed {theirs.seed}) than "
-                    f"this run ({s.task}, seed {s.seed})"
-                )
             saved = load_network(run.weights, self.learners.problem, device=self.device, precision=s.precision)
             dev = self._dev(saved.network)
             score = self.group.from_first(dev["score"], self.device)
@@ -469,3 +465,16 @@ def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
             raise FileError(f"train: phase {phase.name} samples MS queries, but the data has none")
         if share is not None and share < 1 and train.multiple.all():
             raise FileError(f"train: phase {phase.name} samples OS queries, but the data has none")
+
+
+def check_pretrained(settings: Settings) -> None:
+    """Refuse runs that this one cannot start from, in one sentence."""
+    for path in settings.pretrained:
+        theirs = from_json(RunFolder.open(path).config["settings"])
+        if (theirs.seed, theirs.task, theirs.network) != (settings.seed, settings.task, settings.network):
+            raise ValueError(
+                f"pretrained: {path} has another task, seed or network ({theirs.task}, seed {theirs.seed}) than this "
+                f"run ({settings.task}, seed {settings.seed})"
+            )
+        if not (Path(path) / "result.json").exists():
+            raise FileError(f"pretrained: {path} has not finished: go on with it first, by --resume {path}")
