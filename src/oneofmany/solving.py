@@ -41,6 +41,9 @@ T = TypeVar("T")
 TRIES = 8
 """Noisy starts that are tried for each of the different answers that are wanted."""
 
+PATIENCE = 8
+"""An answer that has not changed for so many steps is taken."""
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -76,7 +79,8 @@ class Solver:
 
     Args:
         saved: a network as ``oneofmany.load`` gives it.
-        steps: how many steps to run; the network's own number for test time if None.
+        steps: run exactly so many steps. None: the network's own number for test time, but a query is done once its
+            answer has not changed for ``PATIENCE`` steps.
         starts: how many noisy starts to try for every query. One of them answers, chosen without the rules.
         choose: by what: the belief that moved least in the last step, or the surest answer.
         seed: of the noise. The same seed and batch size give the same answers.
@@ -102,7 +106,9 @@ class Solver:
         self.network: Any = saved.network
         self.choose: Choice = choose
         self.steps = steps or (saved.settings.test_steps if saved.settings.has_steps else None)
-        self.noisy = "noise" in arguments_of(saved.network)
+        takes = arguments_of(saved.network)
+        self.patience = PATIENCE if steps is None and takes.issuperset(("state", "return_state")) else None
+        self.noisy = "noise" in takes
         self.device = next(saved.network.parameters()).device
         if starts > 1:
             self._needs_noise("starts", starts)
@@ -215,7 +221,13 @@ class Solver:
     def _logits(self, batch: Batch, noise: Noise, starts: int) -> Tensor:
         """[B, R, classes] of the chosen start's last step."""
         logits = predict(
-            self.network, batch, steps=self.steps, starts=starts, generator=noise, choose=self.choose
+            self.network,
+            batch,
+            steps=self.steps,
+            starts=starts,
+            generator=noise,
+            choose=self.choose,
+            patience=self.patience,
         ).logits.float()
         if not torch.isfinite(logits).all():
             raise ValueError("the network's answers are not finite numbers: its weights are damaged")

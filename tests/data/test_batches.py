@@ -74,6 +74,35 @@ def test_uniform_over_pairs_lists_that_one_solution(dataset, data):
     assert abs(float(multiple.double().mean()) - expected) < 0.01
 
 
+@pytest.mark.parametrize("listed", [None, 2])
+def test_padded_pairs_favour_the_last_solution(listed):
+    dataset = build_nqueens(7, 5, seed=1)
+    data, n = DeviceData(dataset, listed=listed), 400_000
+    most = data.most_listed
+    assert most == (listed or 4)
+    rows = data.draw_rows(n, generator(), "pairs-padded")
+    batch = data.batch(rows, "pairs-padded")
+    assert batch.mask.shape == (n, 1)
+    assert batch.mask.all()
+    assert dataset.problem.check(batch.solutions[:, 0], batch.query).all()
+    # Queries come as with pairs, in proportion to how many solutions they list.
+    used = np.minimum(dataset.listed, most)
+    query = data.pair_query[rows].numpy()
+    drawn = np.bincount(query, minlength=len(dataset)) / n
+    assert abs(drawn - used / used.sum()).max() < 5 * np.sqrt(used.max() / used.sum() / n)
+    # As if the list were padded to the longest one with its last solution, and one entry of it drawn.
+    place = (rows - data.first_pair[data.pair_query[rows]]).numpy()
+    for count in range(1, most + 1):
+        places = place[used[query] == count]
+        shares = np.bincount(places, minlength=count) / len(places)
+        wanted = [1 / most] * (count - 1) + [(most - count + 1) / most]
+        assert shares == pytest.approx(wanted, abs=5 * np.sqrt(0.25 / len(places)))
+    # The drawn solution is the one at that place of the query's list.
+    for i in range(30):
+        solution = dataset.solutions_of(query[i])[place[i]]
+        assert (batch.solutions[i, 0] + 1).tolist() == solution.tolist()
+
+
 @pytest.mark.parametrize(("sampling", "share"), [("os", 0.0), ("ms", 1.0), (0.25, 0.25), (0.0, 0.0), (1.0, 1.0)])
 def test_share_of_ms_queries(dataset, data, sampling, share):
     rows = data.draw_rows(20_000, generator(), sampling).numpy()
@@ -87,10 +116,10 @@ def test_a_generator_can_be_saved_and_restored(data):
     draws = generator(3)
     data.draw_rows(10, draws)
     state = draws.get_state()
-    first = [data.draw_rows(10, draws, s) for s in ("uniform", "pairs", 0.3)]
+    first = [data.draw_rows(10, draws, s) for s in ("uniform", "pairs", "pairs-padded", 0.3)]
     other = torch.Generator()
     other.set_state(state)
-    again = [data.draw_rows(10, other, s) for s in ("uniform", "pairs", 0.3)]
+    again = [data.draw_rows(10, other, s) for s in ("uniform", "pairs", "pairs-padded", 0.3)]
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from small_runs import write_data
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_runs import fields, files, small, untimed
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks.saved import load_network
 from oneofmany.training import PhaseSettings, SelectorTraining, resume, train
 from oneofmany.training.distributed import Group, LostProcess
+from small_runs import fields, files, small, untimed
 
 PHASE = PhaseSettings(updates=6, batch=8, lr=2e-3)
 COMMON = {"first": PHASE, "log_every": 1}

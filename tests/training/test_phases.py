@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from small_runs import small
 
 from oneofmany.objectives import (
     BinaryNLL,
@@ -22,6 +21,7 @@ from oneofmany.objectives import (
 )
 from oneofmany.training.phases import build_objective, phases_of
 from oneofmany.training.settings import OBJECTIVES, PhaseSettings, SelectorTraining
+from small_runs import small
 
 FIRST, SECOND = PhaseSettings(updates=6, batch=4, lr=0.1), PhaseSettings(updates=5, batch=2, lr=0.01)
 

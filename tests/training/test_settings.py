@@ -4,12 +4,12 @@ import dataclasses
 import json
 
 import pytest
-from small_runs import fields, small
 
 from oneofmany.cli.train import resolve
 from oneofmany.networks.building import NetworkSettings
 from oneofmany.recipes import recipes
 from oneofmany.training.settings import PhaseSettings, SelectorTraining, Settings, differences, from_json, to_json
+from small_runs import fields, small
 
 
 def test_through_json_and_back():
@@ -48,6 +48,9 @@ def test_a_setting_of_another_version_is_named():
         ({"first": PhaseSettings(updates=0)}, "first.updates"),
         ({"objective": "selectr", "second": PhaseSettings(updates=0)}, "second.updates"),
         ({"starts": 0}, "starts"),
+        ({"loss_scale": float("nan")}, "loss_scale"),
+        ({"largest_loss": float("inf")}, "largest_loss"),
+        ({"first": PhaseSettings(updates=1, sampling=float("nan"))}, "first.sampling"),
         ({"evaluate_every": 0}, "evaluate_every"),
         ({"log_every": 0}, "log_every"),
         ({"first": PhaseSettings(updates=1, batch=0)}, "first.batch"),

@@ -112,8 +112,16 @@ def resolve(name: str, fields: list[str]) -> Any:
     from oneofmany.recipes import recipe
     from oneofmany.training import Settings
 
+    class Unchecked(Settings):
+        """Values are checked after all are read, so that what is wrong with them is one sentence."""
+
+        def __post_init__(self) -> None:
+            pass
+
     config = (tyro.conf.FlagConversionOff,)
-    return tyro.cli(Settings, default=recipe(name), prog=f"oneofmany train {name}", args=fields, config=config)
+    default = Unchecked(**vars(recipe(name)))
+    given = tyro.cli(Unchecked, default=default, prog=f"oneofmany train {name}", args=fields, config=config)
+    return Settings(**vars(given))
 
 
 def find_data(name: str, own: dict[str, str]) -> tuple[Path, Path]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -139,6 +141,9 @@ class Settings:
 
 
 def _check(s: Settings) -> None:
+    for name, value in _numbers(s):
+        if not math.isfinite(value):
+            raise ValueError(f"{name}: expected a finite number, got {value}")
     if s.first.updates < 1 and not s.pretrained:
         raise ValueError(f"first.updates: expected at least 1, got {s.first.updates}")
     if s.objective in TWO_PHASES and s.second.updates < 1:
@@ -179,6 +184,15 @@ def _check(s: Settings) -> None:
         raise ValueError(f"burn_in: expected numbers of steps from 0, got {s.burn_in}")
     if s.network.kind != "equivariant" and (s.starts > 1 or s.burn_in != (0,)):
         raise ValueError(f"starts and burn_in: only the equivariant network has them, got kind {s.network.kind}")
+
+
+def _numbers(settings: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
+    for f in dataclasses.fields(settings):
+        value = getattr(settings, f.name)
+        if dataclasses.is_dataclass(value):
+            yield from _numbers(value, f"{prefix}{f.name}.")
+        elif isinstance(value, float):
+            yield prefix + f.name, value
 
 
 def to_json(settings: Settings) -> dict[str, Any]:
