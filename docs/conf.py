@@ -28,6 +28,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "oneofmany"
+html_show_copyright = False
 
 
 class CommandHelp(Directive):

@@ -67,7 +67,6 @@ def rule_tables(problem: Problem, device: torch.device) -> RuleTables:
     return _tables_of(id(problem), device)
 
 
-@torch.compiler.assume_constant_result
 def _tables_of(address: int, device: torch.device) -> RuleTables:
     # By address because torch 2.11's compiler hands over no dataclass here; it does guard on id(problem), which the
     # caller holds alive.
@@ -76,6 +75,10 @@ def _tables_of(address: int, device: torch.device) -> RuleTables:
     if device not in known:
         known[device] = _build(problem, device)
     return known[device]
+
+
+# What torch.compiler.assume_constant_result does, without importing the whole compiler, which takes seconds.
+_tables_of._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def _build(problem: Problem, device: torch.device) -> RuleTables:

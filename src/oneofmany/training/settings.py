@@ -120,7 +120,7 @@ class Settings:
     select_on: Literal["overall", "os", "ms"] = "overall"
     """The dev queries that schedule, stopping and the best weights look at."""
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Of activations on a GPU: bfloat16 for RRN and equivariant, float16 for NLM."""
+    """Of activations on a GPU: bfloat16 for RRN and equivariant, float16 for NLM. CPUs always take float32."""
     device: str = "auto"
     """cpu, cuda, cuda:1 ...; auto takes a GPU where there is one."""
     threads: int | None = None

@@ -258,7 +258,7 @@ class Trainer:
                 readout=s.network.readout,
                 steps=s.network.test_steps,
                 device=self.device,
-                precision="bfloat16" if s.precision == "bfloat16" else "float32",
+                precision="bfloat16" if precision_on(self.device, s) == "bfloat16" else "float32",
             )
         summary = outcomes.summary()
         shares = {name: summary[name]["accuracy"] for name in ("os", "ms", "overall")}
@@ -279,7 +279,8 @@ class Trainer:
         for path in s.pretrained:
             run = RunFolder.open(path)
             theirs = from_json(run.config["settings"])
-            saved = load_network(run.weights, self.learners.problem, device=self.device, precision=s.precision)
+            precision = precision_on(self.device, s)
+            saved = load_network(run.weights, self.learners.problem, device=self.device, precision=precision)
             dev = self._dev(saved.network)
             score = self.group.from_first(dev["score"], self.device)
             about = dev | {"score": score, "update": 0, "phase": f"pretrained {theirs.objective}"}

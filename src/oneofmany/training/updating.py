@@ -13,7 +13,7 @@ from oneofmany.networks.protocol import arguments_of
 from oneofmany.objectives import Objective, SelectR, binary_hamming_reward, hamming_reward
 from oneofmany.problems import Batch
 from oneofmany.training.distributed import Group
-from oneofmany.training.learners import Learners, Optimiser
+from oneofmany.training.learners import Learners, Optimiser, precision_on
 from oneofmany.training.phases import Phase, build_objective
 from oneofmany.training.revealing import draw_reveal, reveal
 from oneofmany.training.settings import Settings
@@ -261,7 +261,7 @@ class Updater:
         return local[which] / counts[which].clamp_min(1)
 
     def _autocast(self) -> AbstractContextManager[object]:
-        if self.settings.precision != "bfloat16":
+        if precision_on(self.device, self.settings) != "bfloat16":
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
