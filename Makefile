@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint benchmark clean
+.PHONY: demo test test-slow lint docs benchmark clean
 
 demo: .venv/installed
 	$(BIN)/oneofmany demo
@@ -20,12 +20,16 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+docs: .venv/installed
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+	@echo "open docs/_build/index.html"
+
 benchmark: .venv/installed
 	$(BIN)/python benchmarks/enumeration.py
 	$(BIN)/python benchmarks/objectives.py
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv demo build dist docs/_build
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

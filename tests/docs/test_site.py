@@ -17,7 +17,7 @@ from small_runs import files, small, write_data
 DOCS = Path(__file__).parents[2] / "docs"
 COMMAND_PAGE = (DOCS / "command-line.md").read_text()
 NOT_RUN = ("doctor", "demo")
-"""Commands whose examples take longer; they have tests of their own."""
+"""Examples that take longer: the doctor has a test of its own, and .ci/run runs the demo."""
 
 
 def names(tree, before=""):

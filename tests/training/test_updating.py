@@ -386,41 +386,40 @@ def test_processes_draw_the_slices_of_one_batch(data, kind):
 # ---- on a GPU ------------------------------------------------------------------------------------------------------
 
 
+def on_device(settings, data, updates=16):
+    """Run the last phase's updates; what they measured, and log-probabilities afterwards."""
+    dataset, device = Dataset.load(files(data, settings)[0]), torch.device(settings.device)
+    phase, learners = phases_of(settings)[-1], Learners(settings, dataset.problem, device)
+    learners.begin(None, with_selector=phase.trains != "network")
+    updater = Updater(settings, phase, learners, DeviceData(dataset, device), Group())
+    for number in range(updates):
+        updater.run(number, lr=1e-3, progress=number / updates)
+    assert bool(updater._graphs) == updater.capturing
+    batch = next(updater.data.in_order(30))
+    with torch.no_grad():
+        logits = learners.evaluated.eval()(batch)
+    return updater.measured(), logits.log_softmax(-1).cpu()
+
+
+def assert_same_training(one, other):
+    # Not the weights: Adam makes steps of gradients that are 0 but for rounding, which differ from run to run.
+    for name in MEASURED:
+        assert other[0][name] == pytest.approx(one[0][name], rel=2e-3, abs=1e-3 if "exploratory" not in name else 1)
+    torch.testing.assert_close(one[1], other[1], rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: updates are captured there alone")
 @pytest.mark.parametrize(("kind", "objective"), [(k, o) for k in NETWORKS for o in ("minloss", "selectr")])
 def test_captured_updates_equal_plain_ones(data, kind, objective):
     changes = {"burn_in": (0, 2), "ema": 0.5} if kind == "equivariant" else {}
-    ends = []
-    for capture in (False, True):
-        settings = small(objective, kind, device="cuda", capture=capture, selector_training=LAGGED, **changes)
-        dataset = Dataset.load(files(data, settings)[0])
-        phase = phases_of(settings)[-1]
-        learners = Learners(settings, dataset.problem, torch.device("cuda"))
-        learners.begin(None, with_selector=phase.trains != "network")
-        updater = Updater(settings, phase, learners, DeviceData(dataset, "cuda"), Group())
-        for number in range(16):
-            updater.run(number, lr=1e-3, progress=number / 16)
-        assert updater.capturing == capture
-        assert bool(updater._graphs) == capture
-        ends.append((learners.state(), updater.measured()))
-    (plain, wanted), (captured, measured) = ends
-    assert plain.keys() == captured.keys()
-    for name, tensor in plain.items():
-        torch.testing.assert_close(tensor, captured[name], rtol=1e-3, atol=1e-4, msg=name)
-    assert measured["loss"] == pytest.approx(wanted["loss"], rel=1e-3)
-    assert measured["queries"] == wanted["queries"]
+    training = replace(LAGGED, lr=1e-3)
+    settings = small(objective, kind, device="cuda", compile=False, selector_training=training, **changes)
+    plain = on_device(replace(settings, capture=False), data)
+    assert_same_training(plain, on_device(settings, data))
+    assert_same_training(plain, on_device(replace(settings, device="cpu"), data))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: steps are compiled there alone")
 def test_a_compiled_step_equals_the_plain_one(data):
-    losses = []
-    for compiled in (False, True):
-        settings = small("minloss", device="cuda", compile=compiled, capture=False)
-        dataset = Dataset.load(files(data, settings)[0])
-        learners = Learners(settings, dataset.problem, torch.device("cuda"))
-        learners.begin(None, with_selector=False)
-        updater = Updater(settings, phases_of(settings)[0], learners, DeviceData(dataset, "cuda"), Group())
-        for number in range(3):
-            updater.run(number, lr=1e-3, progress=0.0)
-        losses.append(updater.measured()["loss"])
-    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+    settings = small("minloss", device="cuda", capture=False, burn_in=(0, 2))
+    assert_same_training(on_device(replace(settings, compile=False), data), on_device(settings, data))

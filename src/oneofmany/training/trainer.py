@@ -21,7 +21,7 @@ from oneofmany.files import FileError
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.runs.folder import RunFolder, write_json
 from oneofmany.training.distributed import Group
-from oneofmany.training.learners import Learners, load_weights, under, weights_of
+from oneofmany.training.learners import Learners, load_weights, precision_on, under, weights_of
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
 from oneofmany.training.settings import Settings, from_json
