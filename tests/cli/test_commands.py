@@ -10,6 +10,7 @@ import pytest
 
 from oneofmany.cli import COMMANDS, run
 from oneofmany.data.dataset import Dataset
+from oneofmany.runs import read_record
 
 
 @pytest.fixture
@@ -173,12 +174,20 @@ def test_show_text(call, tmp_path):
 
 
 def test_demo(call, tmp_path):
-    code, out, _ = call("demo", "--out", tmp_path / "demo")
-    assert code == 0
-    assert "8 queens, four given" in out
-    assert out.count("2 solutions") == 3
-    assert len(list((tmp_path / "demo").iterdir())) == 3
-    assert call("demo", "--out", tmp_path / "demo")[0] == 0  # again over its own files
+    """The whole demo, with real training: MinLoss and SelectR are at least 20 points above Naive on MS queries."""
+    folder = tmp_path / "demo"
+    code, out, err = call("demo", "--out", folder)
+    assert code == 0, err
+    assert "naive: no valid answer" in out
+    assert "minloss: a valid answer" in out
+    assert (folder / "report.html").stat().st_size > 100_000
+    ms = {}
+    for trained in (folder / "runs" / "nqueens").iterdir():
+        [evaluation] = read_record(trained / "tiny" / "42")["evaluations"].values()
+        ms[trained.name] = evaluation["ms"]["accuracy"]
+    assert min(ms["minloss"], ms["selectr"]) >= ms["naive"] + 0.2, ms
+    code, again, _ = call("demo", "--out", folder)  # everything is there: nothing is trained again
+    assert (code, again) == (0, out)
 
 
 @pytest.mark.parametrize(

@@ -254,11 +254,16 @@ def _print_boards(task: Task, queries: Sequence[tuple[int, Query]], found: Seque
     for (number, query), answers in zip(queries, found, strict=True):
         for place, answer in enumerate(answers, 1):
             where = f"line {number}, " if len(queries) > 1 else ""
-            which = f"solution {place}: " if len(answers) > 1 else ""
+            which = f"{_title(answer, place)}: " if len(answers) > 1 else ""
             console.print(where + which + _words(answer), style="bold")
-        drawn = [answer.values for answer in answers if _state(answer) != "no solution"]
-        boards = np.stack(drawn) if drawn else np.zeros((0, query.problem.variables), np.uint8)
-        console.print(draw_boards(task, query.problem, query.values, query.relations, boards, width))
+        drawn = [answer for answer in answers if _state(answer) != "no solution"]
+        boards = np.array([answer.values for answer in drawn], np.uint8).reshape(len(drawn), query.problem.variables)
+        titles = [_title(answer, place) for place, answer in enumerate(drawn, 1)]
+        console.print(draw_boards(task, query.problem, query.values, query.relations, boards, width, titles))
+
+
+def _title(answer: Answer, place: int) -> str:
+    return f"{'solution' if answer.valid else 'answer'} {place}"
 
 
 def _words(answer: Answer) -> str:
