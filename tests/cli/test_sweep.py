@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from oneofmany.cli.sweep_progress import LiveTable, table_of
 from oneofmany.cli.train import resolve
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.recipes import recipes
-from oneofmany.training import train
+from oneofmany.training import OBJECTIVES, train
 from oneofmany.training.queue import Entry
 from oneofmany.training.settings import to_json
 
@@ -100,6 +101,28 @@ def test_grid_points():
         ("decay=0,burn_in=0", ["--decay", "0", "--burn_in", "0"]),
         ("decay=0,burn_in=0_16", ["--decay", "0", "--burn_in", "0", "16"]),
     ]
+
+
+@pytest.mark.parametrize("task", ["nqueens", "futoshiki", "sudoku"])
+def test_tuning_gives_every_objective_equally_many_settings(task):
+    jobs = plan(read_arguments([f"{task}/{name}" for name in OBJECTIVES] + ["--tune", "--seeds", "42"]))
+    by_objective = Counter(job.settings.objective for job in jobs)
+    assert by_objective == dict.fromkeys(OBJECTIVES, 3)
+    assert len({job.folder for job in jobs}) == len(jobs)
+    assert len({job.settings for job in jobs}) == len(jobs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nqueens/minloss/tiny", "--tune"], "there is no tuning grid for nqueens/minloss/tiny"),
+        (["nqueens/minloss", "--tune", "--grid", "decay=0,1"], "--tune is a grid already"),
+    ],
+)
+def test_bad_tuning(call, arguments, message):
+    code, _, err = call("sweep", *arguments)
+    assert code == 2
+    assert message in err
 
 
 def test_all_recipes_of_a_seed_come_before_the_next_seed(fake, call, data, tmp_path):

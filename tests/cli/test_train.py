@@ -73,6 +73,15 @@ def test_a_run(call, data, tmp_path):
     assert contents(tmp_path / "run") == before
 
 
+def test_bars_on_a_terminal(call, data, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    code, out, err = call(*own(data, small("selectr")))
+    assert code == 0, err
+    assert out.startswith("run: dev OS ")
+    for text in ("pretrain-minloss", "selector", "joint", "6/6", "4/4", "loss "):
+        assert text in err
+
+
 def test_help_and_recipes(call):
     code, out, _ = call("--help")
     assert code == 0

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import torch
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks.saved import load_network
-from oneofmany.training import PhaseSettings, SelectorTraining, resume, train
+from oneofmany.training import PhaseSettings, SelectorTraining, resume, starting, train
 from oneofmany.training.distributed import Group, LostProcess
 from small_runs import fields, files, small, untimed
 
@@ -140,6 +141,18 @@ def test_a_process_that_does_not_answer(monkeypatch):
     ):
         with pytest.raises(LostProcess, match=r"^another process of this run was lost \(Connection closed by peer\)$"):
             talk()
+
+
+def test_batches_that_cannot_be_split_are_refused_at_once(data, tmp_path, monkeypatch):
+    @contextmanager
+    def three(device):
+        yield Group(0, 3), device
+
+    monkeypatch.setattr(starting, "processes", three)
+    settings = small("selectr", first=replace(PHASE, batch=6), second=replace(PHASE, batch=8))
+    with pytest.raises(ValueError, match="batch: expected a multiple of the 3 processes, got 8"):
+        train(settings, *files(data, settings), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_slices_cover_the_batch_once():

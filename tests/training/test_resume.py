@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import os
 import random
 import shutil
@@ -190,6 +191,26 @@ def test_no_state_is_whole(data, tmp_path):
         resume(tmp_path / "run")
     assert all(str(state) in str(refused.value) for state in states)
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+def test_a_damaged_configuration(data, tmp_path):
+    killed_run(data, small(), tmp_path / "run", after=3)
+    path = tmp_path / "run" / "config.json"
+    good = json.loads(path.read_text())
+    for damage in ({"data": None}, {"data": {"train": {}}}, {"settings": None}, {"settings": {"first": 3}}):
+        path.write_text(json.dumps(good | damage))
+        with pytest.raises(ValueError, match=r"config\.json is damaged \("):
+            resume(tmp_path / "run")
+    path.write_text(json.dumps(good | {"settings": {"colour": "red"}}))
+    with pytest.raises(ValueError, match="colour: this version has no such setting"):
+        resume(tmp_path / "run")
+
+
+def test_a_state_of_another_version(data, tmp_path, monkeypatch):
+    killed_run(data, small(), tmp_path / "run", after=5)
+    monkeypatch.setattr(trainer_module, "Position", lambda update=0: None)  # has other fields
+    with pytest.raises(ValueError, match="was begun by another version of oneofmany"):
+        resume(tmp_path / "run")
 
 
 # ---- other settings, other data ------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from oneofmany.training import OBJECTIVES, TrainingError, resume, train
 from oneofmany.training.learners import Learners, weights_of
 from oneofmany.training.phases import phases_of
 from oneofmany.training.settings import PhaseSettings, SelectorTraining
-from oneofmany.training.trainer import Trainer, check_data
-from small_runs import NETWORKS, assert_same_tensors, files, small, untimed
+from oneofmany.training.trainer import Trainer, averages, check_data
+from oneofmany.training.updating import MEASURED
+from small_runs import NETWORKS, assert_same_run, assert_same_tensors, files, small, untimed
 
 
 def run(settings, data, out, **changes):
@@ -164,6 +165,16 @@ def test_a_start_from_other_runs_equals_pretraining_oneself(data, tmp_path, obje
     given = tuple(str(tmp_path / way) for way in ("minloss", "unique"))
     run(small(objective, pretrained=given, **changes), data, tmp_path / "given")
     assert_same_tensors(*(load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "given")))
+
+    # Killed after its first line, it chooses again.
+    def die(_):
+        raise KeyboardInterrupt
+
+    settings = small(objective, pretrained=given, **changes)
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, *files(data, settings), tmp_path / "killed", watch=die)
+    resume(tmp_path / "killed")
+    assert_same_run(tmp_path / "killed", tmp_path / "given")
     whole, given = (
         [line for line in untimed(tmp_path / name) if line.get("phase") in ("selector", "joint", "exploration")]
         for name in ("whole", "given")
@@ -231,6 +242,24 @@ def test_dev_lines_average_over_the_updates_since_the_last_one(data, tmp_path):
     first, second = lines(tmp_path / "run", "dev")
     assert first["loss"] == pytest.approx(sum(losses[:3]) / 3)
     assert second["loss"] == pytest.approx(sum(losses[3:]) / 3)
+
+
+def test_exploratory_shares_are_of_ms_queries_and_of_all():
+    settings = small("selectr")
+    selector, joint = phases_of(settings)[2:]
+    sums = dict.fromkeys(MEASURED, 0.0) | {
+        "queries": 40.0,
+        "ms_queries": 10.0,
+        "exploratory_loss": 4.0,
+        "exploratory_hamming": 1.0,
+    }
+    line = averages(sums, 5, joint)
+    shares = {name[12:]: share for name, share in line.items() if name.startswith("exploratory")}
+    assert shares == {"ms_loss": 0.4, "ms_hamming": 0.1, "all_loss": 0.1, "all_hamming": 0.025}
+    nothing = averages(sums | {"ms_queries": 0.0, "exploratory_loss": 0.0}, 5, joint)
+    assert nothing["exploratory_ms_loss"] is None
+    assert nothing["exploratory_all_loss"] == 0.0
+    assert not any(name.startswith("exploratory") for name in averages(sums, 5, selector))
 
 
 def test_the_plateau_and_the_stop_follow_dev(data, tmp_path, monkeypatch):

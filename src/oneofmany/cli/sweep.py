@@ -30,6 +30,7 @@ Unique runs of the same seed where these equal their pre-training.
   --minutes M         stop after so many minutes; runs save their state, and the same command goes on with them
   --grid FIELD=V,V    try several values of a field, in all combinations with other --grid; a value of several
                       numbers has spaces: --grid 'burn_in=0,0 16 32'
+  --tune              the short tuning grid of the paper's recipes, equally many settings for every objective
   --out DIR           where the runs go: DIR/RECIPE/SEED, with a grid DIR/RECIPE/FIELD=V/SEED (default: runs)
   --data DIR          where the benchmark's data lies; what is missing is built there (default: data)
   --clues FILE        list of 17-clue Sudokus to build the Sudoku data from; own minimal puzzles without
@@ -41,11 +42,12 @@ Unique runs of the same seed where these equal their pre-training.
   --field value ...   any field of `oneofmany train RECIPE --help`, for every run
 
 Example: oneofmany sweep 'nqueens/*/tiny' --seeds 42 1729 --jobs 2
+Example: oneofmany sweep 'nqueens/*' --tune --seeds 42 --out tuning
 Example: oneofmany sweep nqueens/minloss nqueens/selectr --seeds 42 --grid decay=1e-4,1e-5,0 --out tuning
 """
 
 DATA = ("--data", "--clues", "--train", "--dev")
-OWN = ("--seeds", "--jobs", "--minutes", "--grid", "--out", *DATA, "--evaluate", "--records", "--no-sharing")
+OWN = ("--seeds", "--jobs", "--minutes", "--grid", "--tune", "--out", *DATA, "--evaluate", "--records", "--no-sharing")
 NAMED = 10
 """How many of the runs that are left are named."""
 
@@ -58,8 +60,9 @@ class Sweep:
     seeds: list[int]
     at_once: int
     minutes: float
-    grid: list[tuple[str, list[str]]]
-    """Name and fields of every grid point; one without a name where there is no grid."""
+    grid: list[str] | None
+    """FIELD=VALUE,... of every axis."""
+    tune: bool
     out: Path
     data: dict[str, str]
     evaluate: list[Path]
@@ -106,7 +109,7 @@ def plan(asked: Sweep) -> list[Job]:
     from oneofmany.data import Dataset
     from oneofmany.training.jobs import Job
 
-    runs = [(recipe, *point) for recipe in asked.recipes for point in asked.grid]
+    runs = [(recipe, *point) for recipe in asked.recipes for point in _points(asked, recipe)]
     settings = {(recipe, point): resolve(recipe, [*asked.fields, *fields]) for recipe, point, fields in runs}
     data = [part for option, value in asked.data.items() for part in (option, value)]
     jobs = []
@@ -173,8 +176,11 @@ def read_arguments(arguments: list[str]) -> Sweep:
     minutes = _number("--minutes", float, _one(own, "--minutes", "inf"))
     if not minutes > 0:
         raise ValueError(f"--minutes: expected more than 0, got {minutes}")
-    if own.get("--no-sharing"):
-        raise ValueError(f"--no-sharing takes no value, got {' '.join(own['--no-sharing'])}; recipes come first")
+    for flag in ("--no-sharing", "--tune"):
+        if own.get(flag):
+            raise ValueError(f"{flag} takes no value, got {' '.join(own[flag])}; recipes come first")
+    if "--tune" in own and "--grid" in own:
+        raise ValueError("--tune is a grid already: leave out --grid")
     if "--evaluate" in own and not own["--evaluate"]:
         raise ValueError("--evaluate needs a data file")
     return Sweep(
@@ -182,7 +188,8 @@ def read_arguments(arguments: list[str]) -> Sweep:
         seeds=seeds,
         at_once=at_once,
         minutes=minutes,
-        grid=grid_points(own.get("--grid")),
+        grid=own.get("--grid"),
+        tune="--tune" in own,
         out=Path(_one(own, "--out", "runs")),
         data={name: _one(own, name) for name in DATA if name in own},
         evaluate=[Path(file) for file in own.get("--evaluate", ())],
@@ -228,14 +235,23 @@ def grid_points(grid: Sequence[str] | None) -> list[tuple[str, list[str]]]:
         axes.append([(name.lstrip("-"), value) for value in choices])
     if not axes:
         raise ValueError("--grid: expected FIELD=VALUE,VALUE,..., got nothing")
-    return [
-        (
-            # A folder's name, whatever the values hold.
-            re.sub(r"[^\w.,=+-]", "_", ",".join(f"{name}={value}" for name, value in point)),
-            [part for name, value in point for part in (f"--{name}", *value.split())],
-        )
-        for point in product(*axes)
-    ]
+    return [_point(point) for point in product(*axes)]
+
+
+def _point(fields: Sequence[tuple[str, str]]) -> tuple[str, list[str]]:
+    """A folder's name, whatever the values hold, and the arguments."""
+    name = re.sub(r"[^\w.,=+-]", "_", ",".join(f"{field}={value}" for field, value in fields))
+    return name, [part for field, value in fields for part in (f"--{field}", *value.split())]
+
+
+def _points(asked: Sweep, recipe: str) -> list[tuple[str, list[str]]]:
+    """Name and fields of every grid point of a recipe; one without a name where there is no grid."""
+    if not asked.tune:
+        return grid_points(asked.grid)
+    from oneofmany.recipes import recipe as recipe_named
+    from oneofmany.recipes import tuning
+
+    return [_point(list(fields.items())) for fields in tuning(recipe_named(recipe))]
 
 
 def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tuple[str, ...], ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 
 from oneofmany.cli.terminal import say
 
@@ -84,11 +85,12 @@ def _lines() -> Watch:
 def _bars() -> tuple[Watch, Callable[[], None]]:
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[about]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        # On a narrow terminal this wraps, so that the counts and times stay readable.
+        TextColumn("{task.fields[about]}", table_column=Column()),
     )
     bars = Progress(*columns, console=Console(stderr=True))
     bars.start()

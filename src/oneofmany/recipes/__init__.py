@@ -9,10 +9,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from oneofmany.recipes.ours import our_recipes
-from oneofmany.recipes.paper import SEEDS, paper_recipes
+from oneofmany.recipes.paper import SEEDS, paper_recipes, tuning
 from oneofmany.training.settings import Settings
 
-__all__ = ["SEEDS", "data_of", "recipe", "recipes"]
+__all__ = ["SEEDS", "data_of", "recipe", "recipes", "tuning"]
 
 
 def recipes() -> dict[str, Settings]:

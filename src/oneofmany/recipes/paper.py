@@ -106,6 +106,46 @@ def larger_batch(settings: Settings, times: int = 8) -> Settings:
     )
 
 
+_DECAYS = tuple({"decay": value} for value in ("1e-4", "1e-5", "0"))
+_TUNED: dict[str, dict[str, tuple[dict[str, str], ...]]] = {
+    "nlm": {
+        "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.25", "0.5")),
+        "iexplr": (
+            {"pretraining": "unique", "second.sampling": "ms"},
+            {"pretraining": "minloss", "second.sampling": "ms"},
+            {"pretraining": "unique", "second.sampling": "0.5"},
+        ),
+        "selectr": (
+            {"pretraining": "unique", "second.sampling": "ms", "selector_training.copy_interval": "2500"},
+            {"pretraining": "minloss", "second.sampling": "ms", "selector_training.copy_interval": "2500"},
+            {"pretraining": "unique", "second.sampling": "0.5", "selector_training.copy_interval": "1"},
+        ),
+    },
+    "rrn": {
+        "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.25", "ms")),
+        "iexplr": (
+            {"pretraining": "unique"},
+            {"pretraining": "minloss"},
+            {"pretraining": "minloss", "second.sampling": "0.25"},
+        ),
+    },
+}
+
+
+def tuning(settings: Settings) -> tuple[dict[str, str], ...]:
+    """The short grid of a paper's recipe: three settings for every objective, to be chosen on dev with one seed.
+
+    The paper tunes the share of MS queries in each phase, the weight decay, copyitr, and what to start from; of these,
+    each objective gets the three settings that matter most to it.
+    """
+    if settings.network.kind not in _TUNED:
+        raise ValueError(f"there is no tuning grid for {settings.recipe}: only for the paper's networks")
+    table = _TUNED[settings.network.kind]
+    same = {"minloss": "ccloss", "selectr": "iexplr"}
+    objective = settings.objective
+    return table.get(objective, table.get(same.get(objective, ""), _DECAYS))
+
+
 def paper_recipes() -> dict[str, Settings]:
     """All recipes with the paper's networks, by name."""
     table = [

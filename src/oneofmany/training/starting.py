@@ -13,6 +13,7 @@ from oneofmany.files import FileError
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.distributed import processes
+from oneofmany.training.phases import phases_of
 from oneofmany.training.settings import Settings, differences, from_json, to_json
 from oneofmany.training.trainer import Trainer, Watch, check_data, check_pretrained
 
@@ -49,18 +50,20 @@ def resume(out: str | Path, settings: Settings | None = None, watch: Watch | Non
     ``settings``, if given, must be those of the run; other data than it began with is refused too.
     """
     folder = RunFolder.open(out)
-    saved = from_json(folder.config["settings"])
+    try:
+        saved = from_json(folder.config["settings"])
+        begun_with = {name: (about["path"], about["checksum"]) for name, about in folder.config["data"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{folder.path / 'config.json'} is damaged ({type(error).__name__}: {error})") from None
     if settings is not None and (different := differences(to_json(settings), to_json(saved))):
         raise ValueError(f"{out} was begun with other settings: {'; '.join(different)}: resume it without them")
-    data, paths = {}, {}
-    for name, about in folder.config["data"].items():
-        paths[name] = about["path"]
-        data[name] = Dataset.load(about["path"])
+    data = {}
+    for name, (path, checksum) in begun_with.items():
+        data[name] = Dataset.load(path)
         found = data[name].header()["checksum"]
-        if found != about["checksum"]:
-            raise FileError(
-                f"{out} was begun with other {name} data: {about['path']} had checksum {about['checksum']}, now {found}"
-            )
+        if found != checksum:
+            raise FileError(f"{out} was begun with other {name} data: {path} had checksum {checksum}, now {found}")
+    paths = {name: path for name, (path, _) in begun_with.items()}
     return _run(saved, data, paths, Path(out), folder, str(folder.config.get("command", "")), watch)
 
 
@@ -94,6 +97,8 @@ def _run(
     with processes(device_of(settings)) as (group, device):
         if device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = settings.precision != "float32"
+        for phase in phases_of(settings):
+            group.rows(phase.settings.batch)  # refuses what cannot be split, before hours of another phase
         if folder is None and group.writes:
             about = {name: {"path": paths[name], **_about(part, paths[name])} for name, part in data.items()}
             config = {
