@@ -1,4 +1,7 @@
-"""Real training: on MS queries, MinLoss and SelectR are far better than Naive. Some minutes on two cores."""
+"""Real training on Sudoku 4x4: on MS queries, MinLoss and SelectR are far better than Naive.
+
+The same of 8 queens is part of the demo's test.
+"""
 
 import subprocess
 import sys
@@ -11,7 +14,7 @@ from oneofmany.data import Dataset
 from oneofmany.data.benchmark import find_benchmark
 from oneofmany.evaluation import evaluate
 
-TASKS, OBJECTIVES = ("sudoku", "nqueens"), ("naive", "minloss", "selectr")
+TASKS, OBJECTIVES = ("sudoku",), ("naive", "minloss", "selectr")
 
 
 def train(arguments):
@@ -46,7 +49,6 @@ def accuracies(tmp_path_factory):
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("split", ["dev", "test"])
 @pytest.mark.parametrize("objective", ["minloss", "selectr"])
 @pytest.mark.parametrize("task", TASKS)

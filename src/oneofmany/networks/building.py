@@ -92,7 +92,7 @@ def build_network(
             width=settings.width,
             kernel="plain" if torch.device(device).type == "cuda" and precision == "float32" else "auto",
         )
-    else:
+    elif settings.kind == "equivariant":
         network = EquivariantNetwork(
             problem,
             width=settings.width,
@@ -100,6 +100,8 @@ def build_network(
             hidden=settings.hidden,
             inequalities=settings.inequalities,
         )
+    else:
+        raise ValueError(f"kind: expected nlm, rrn or equivariant, got {settings.kind!r}")
     return network.to(device)
 
 
