@@ -236,7 +236,7 @@ def test_the_live_table_fits_on_the_screen(fake, data, tmp_path):
     columns = {str(column.header): list(column.cells) for column in table.columns}
     assert columns["run"] == [entries[i].job.name for i in (0, 1, 2, 20)]
     assert columns["state"] == ["failed", "waiting", "waiting", "training"]
-    assert columns["update"][-1] == "40 of 160"
+    assert columns["update"][-1] == f"40 of {jobs[20].settings.second.updates}"
     assert columns["OS"][-1] == "50.00"
     assert columns["queries/s"][-1] == "1,234"
     assert table.caption == "0 of 21 finished, 1 running, 1 failed, 19 waiting"

@@ -397,6 +397,7 @@ def test_sharing_gives_the_same_bits_as_pretraining(tmp_path, objective, last):
     phase = PhaseSettings(updates=6, batch=8, lr=4e-3, warmup=2, schedule="cosine")
     common = replace(
         recipe(f"nqueens/{objective}/tiny"),
+        pretraining="both",
         seed=7,
         network=NetworkSettings("equivariant", width=8, steps=3, test_steps=4),
         first=phase,
