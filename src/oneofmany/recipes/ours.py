@@ -19,7 +19,7 @@ class _Phases(TypedDict, total=False):
 
 def equivariant(task: str, objective: ObjectiveName) -> Settings:
     """One H200: about a minute on N-Queens and Futoshiki, six on Sudoku; every objective with the same budget."""
-    updates = {"nqueens": 10_000, "futoshiki": 3_000, "sudoku": 16_000}[task]
+    updates = {"nqueens": 10_000, "futoshiki": 3_000, "sudoku": 12_000}[task]
     return Settings(
         recipe=f"{task}/{objective}/equivariant",
         task=task,

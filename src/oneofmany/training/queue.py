@@ -13,13 +13,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol
 
 from oneofmany.training.jobs import Job, state_of
+from oneofmany.training.signals import listening
 from oneofmany.training.starting import device_of
 
 PROGRAM = (sys.executable, "-m", "oneofmany")
@@ -134,7 +135,7 @@ class Queue:
 
         At the end of the time, and on SIGINT and SIGTERM, the runs save their state first. A second signal kills them.
         """
-        with self._listening():
+        with listening(self._stop):
             try:
                 while True:
                     self._look_at_processes()
@@ -253,26 +254,13 @@ class Queue:
                 entry.process.terminate()
                 self._change(entry, "stopping")
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the queue."""
-
-        def stop(number: int, frame: object) -> None:
-            if self._signal is not None:
-                for entry in self._running():
-                    if entry.process is not None:
-                        entry.process.kill()
-            self._signal = number
-
-        try:
-            before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not in the main thread: whoever started it has to stop it
-            before = {}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def _stop(self, number: int) -> None:
+        """SIGINT and SIGTERM stop the queue; the second one kills its runs."""
+        if self._signal is not None:
+            for entry in self._running():
+                if entry.process is not None:
+                    entry.process.kill()
+        self._signal = number
 
 
 def _train_command(entry: Entry, threads: int | None) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from oneofmany.training.learners import Learners, load_weights, precision_on, un
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
 from oneofmany.training.settings import Settings, from_json
+from oneofmany.training.signals import listening
 from oneofmany.training.updating import MEASURED, Updater
 
 Watch = Callable[[dict[str, Any]], None]
@@ -125,7 +125,7 @@ class Trainer:
             return self._finish()
         if self.settings.pretrained and self.candidate is None:
             self._take_pretrained()
-        with self._listening():
+        with listening(self._remember):
             while self.at.phase < len(self.phases):
                 self._run_phase(self.phases[self.at.phase], resumed)
                 resumed = None
@@ -156,7 +156,8 @@ class Trainer:
         clock = Clock(at)
         over = at.update >= phase.settings.updates
         while not over:
-            updater.run(at.update, schedule.lr(at.update, at.progress), at.progress)
+            lr = schedule.lr(at.update, at.progress)
+            updater.run(at.update, lr, at.progress)
             at.update += 1
             at.all_updates += 1
             over = at.update >= phase.settings.updates
@@ -164,20 +165,22 @@ class Trainer:
             look = over or at.update % s.log_every == 0
             evaluating = phase.trains != "selector" and (over or at.update % s.evaluate_every == 0)
             if look or evaluating or (self.device.type == "cpu" and self.group.size == 1):
-                measured = self._measure(updater, phase, schedule, clock) if look or evaluating else None
+                looked = look or evaluating
+                if looked:
+                    self._measure(updater, phase, lr, clock)
                 if phase.settings.minutes is not None:
                     used = self.group.from_first(at.phase_seconds / 60 / phase.settings.minutes, self.device)
                     at.progress = max(at.progress, used)
                     if used >= 1 and not over:
-                        over = True
-                        evaluating = phase.trains != "selector"
-                        measured = measured or self._measure(updater, phase, schedule, clock)
-                if evaluating and measured is not None:
-                    over = self._evaluate(phase, schedule, measured, clock) or over
+                        over, evaluating = True, phase.trains != "selector"
+                        if not looked:
+                            self._measure(updater, phase, lr, clock)
+                if evaluating:
+                    over = self._evaluate(phase, schedule, lr, clock) or over
                 at.schedule = schedule.state()
                 clock.tick()
                 if not over:  # a state does not know that its phase is over; the next one follows at once
-                    self._look_around(updater, look or evaluating)
+                    self._look_around(updater, looked)
             elif self._signal is not None and self.group.size == 1:
                 clock.tick()
                 self._stop(updater)
@@ -187,7 +190,7 @@ class Trainer:
             self.candidate = self.best  # the second phase's best is kept even where the first was better (the paper)
         self.best = None
 
-    def _measure(self, updater: Updater, phase: Phase, schedule: Schedule, clock: Clock) -> dict[str, float]:
+    def _measure(self, updater: Updater, phase: Phase, lr: float, clock: Clock) -> None:
         """Write a line of metrics about the updates since the last one."""
         at = self.at
         sums = updater.measured()
@@ -202,7 +205,7 @@ class Trainer:
             "phase": phase.name,
             "update": at.update,
             "seconds": round(at.seconds, 3),
-            "lr": schedule.lr(at.update - 1, at.progress),
+            "lr": lr,
             "queries_per_second": round(clock.rate(updates * phase.settings.batch), 1),
             **averages(sums, updates, phase),
         }
@@ -219,9 +222,8 @@ class Trainer:
                 "largest_gradient, at the sampling and at the data"
             )
         self._log(line)
-        return sums
 
-    def _evaluate(self, phase: Phase, schedule: Schedule, measured: dict[str, float], clock: Clock) -> bool:
+    def _evaluate(self, phase: Phase, schedule: Schedule, lr: float, clock: Clock) -> bool:
         """Evaluate on dev, keep the best weights; True where the phase should stop."""
         s, at = self.settings, self.at
         dev = self._dev(self.learners.evaluated)
@@ -232,7 +234,7 @@ class Trainer:
             "phase": phase.name,
             "update": at.update,
             "seconds": round(at.seconds, 3),
-            "lr": schedule.lr(at.update - 1, at.progress),
+            "lr": lr,
             **averages(since, int(since["updates"]), phase),
             **{f"dev_{name}": dev[name] for name in ("os", "ms", "overall")},
         }
@@ -384,22 +386,9 @@ class Trainer:
             self.folder.log(line)
         self.watch(line)
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """SIGINT and SIGTERM are remembered until the update is done."""
-
-        def remember(number: int, frame: object) -> None:
-            self._signal = number
-
-        try:
-            before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not in the main thread: whoever started it has to stop it
-            before = {}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def _remember(self, number: int) -> None:
+        """A signal waits until the update is done."""
+        self._signal = number
 
 
 class Clock:

@@ -1,0 +1,24 @@
+"""SIGINT and SIGTERM, which ask to stop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def listening(react: Callable[[int], None]) -> Iterator[None]:
+    """Call ``react`` with the signal's number on SIGINT and SIGTERM, instead of ending at once."""
+    try:
+        before = {
+            number: signal.signal(number, lambda number, frame: react(number))
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+    except ValueError:  # not in the main thread: whoever started it has to stop it
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
