@@ -25,7 +25,7 @@ from torch import Tensor
 import oneofmany
 from oneofmany.exact import solve
 from oneofmany.networks.equivariant import EquivariantNetwork, used_kinds
-from oneofmany.networks.inference import Choice, predict
+from oneofmany.networks.inference import Choice, predict, threshold
 from oneofmany.networks.nlm import NLM
 from oneofmany.networks.protocol import arguments_of
 from oneofmany.networks.rrn import RRN
@@ -236,14 +236,12 @@ class Solver:
     def _read_off(self, batch: Batch, logits: Tensor) -> tuple[np.ndarray, list[bool], list[float]]:
         """Values uint8 [B, R], whether valid, and their log-probability."""
         if self.saved.settings.readout == "threshold":
-            taken = logits > 0
-            values = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1) + 1, 0)
-            sure = F.logsigmoid(logits.abs()).sum((1, 2))
+            answers, sure = threshold(logits)
         else:
             best, place = logits.log_softmax(-1).max(-1)
-            values, sure = place + 1 - self.network.value_offset, best.sum(-1)
-        valid = batch.problem.check(values - 1, batch.query, batch.relations)
-        return values.cpu().numpy().astype(np.uint8), valid.tolist(), sure.tolist()
+            answers, sure = place - self.network.value_offset, best.sum(-1)
+        valid = batch.problem.check(answers, batch.query, batch.relations)
+        return (answers + 1).cpu().numpy().astype(np.uint8), valid.tolist(), sure.tolist()
 
     def _weighed(self, found: Sequence[Answer], every_start: list[Tensor], seconds: float) -> list[Answer]:
         listed = [replace(answer, seconds=answer.seconds + seconds) for answer in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import oneofmany
-from oneofmany.files import FileError, write_whole
+from oneofmany.files import FileError, canonical_json, content_checksum, write_whole
 from oneofmany.problems import TASKS, Problem
 
 FORMAT = 1
@@ -107,11 +106,11 @@ class Dataset:
             "built": self.built,
             "version": oneofmany.__version__,
         }
-        return about | {"checksum": _checksum(about, self._tensors())}
+        return about | {"checksum": content_checksum(about, self._tensors())}
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the file in one step; an existing one only with ``force``."""
-        metadata = {HEADER: _canonical_json(self.header())}
+        metadata = {HEADER: canonical_json(self.header())}
         # Written by Python, not by the library, whose errors do not tell a full disk from anything else.
         write_whole(path, lambda beside: beside.write_bytes(save(self._tensors(), metadata)), force)
 
@@ -144,18 +143,6 @@ def _problem_of(header: dict[str, Any]) -> Problem:
         raise ValueError(f"its options do not belong to {header['task']} ({error})") from None
 
 
-def _canonical_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _checksum(about: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(_canonical_json(about).encode())
-    for name in sorted(tensors):
-        digest.update(f"{name}{list(tensors[name].shape)}".encode())
-        digest.update(tensors[name].tobytes())
-    return f"sha256:{digest.hexdigest()}"
-
-
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.is_file():
         raise FileError(f"{path} is not a file")
@@ -173,7 +160,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         about = {key: value for key, value in header.items() if key != "checksum"}
         if set(tensors) != set(DTYPES) or any(tensors[name].dtype != dtype for name, dtype in DTYPES.items()):
             raise FileError(f"{path} is damaged or not a dataset: its tensors are not {', '.join(DTYPES)}")
-        if _checksum(about, tensors) != header["checksum"]:
+        if content_checksum(about, tensors) != header["checksum"]:
             raise FileError(f"{path} was altered or damaged: its content does not match its checksum")
         for key, kind in {
             "task": str,

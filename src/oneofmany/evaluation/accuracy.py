@@ -10,17 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from oneofmany.data import Batch, Dataset, DeviceData
 from oneofmany.evaluation.scores import Score
 from oneofmany.networks import Prediction, PredictionNetwork, predict
-from oneofmany.networks.inference import Choice
+from oneofmany.networks.building import Readout
+from oneofmany.networks.inference import Choice, threshold
 from oneofmany.networks.protocol import arguments_of
-
-Readout = Literal["argmax", "threshold"]
-"""How logits become an answer: the best value of every variable, or every choice on its own, taken where its
-probability is above one half (as the paper reads the NLM)."""
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -186,12 +182,8 @@ def _read(prediction: Prediction, batch: Batch, readout: Readout, first: bool) -
     """The outcomes of a batch on its device; what only the first start tells is left out of the others'."""
     answers, confidence = prediction.answers, prediction.confidence
     if readout == "threshold":
-        taken = prediction.logits > 0
-        valid = batch.problem.check(taken, batch.query, batch.relations)
-        answers = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1), -1)
-        confidence = logsigmoid(prediction.logits.float().abs()).sum((1, 2))
-    else:
-        valid = batch.problem.check(answers, batch.query, batch.relations)
+        answers, confidence = threshold(prediction.logits)
+    valid = batch.problem.check(answers, batch.query, batch.relations)
     read = {"valid": valid, "confidence": confidence}
     if prediction.residual is not None:
         read["residual"] = prediction.residual

@@ -11,9 +11,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import oneofmany
-from oneofmany.data.dataset import HEADER, _canonical_json, _checksum
+from oneofmany.data.dataset import HEADER
 from oneofmany.evaluation.accuracy import DTYPES, OPTIONAL, Outcomes
-from oneofmany.files import FileError, write_whole
+from oneofmany.files import FileError, canonical_json, content_checksum, write_whole
 
 FORMAT = 1
 ABOUT = ("data", "readout", "steps", "starts", "choose", "seed")
@@ -33,7 +33,7 @@ def save_predictions(path: str | Path, outcomes: Outcomes, about: dict[str, Any]
     _check_about(about, outcomes)
     tensors = {name: getattr(outcomes, name) for name in DTYPES if getattr(outcomes, name) is not None}
     header: dict[str, Any] = {"format": FORMAT, "version": oneofmany.__version__, "about": about}
-    metadata = {HEADER: _canonical_json(header | {"checksum": _checksum(header, tensors)})}
+    metadata = {HEADER: canonical_json(header | {"checksum": content_checksum(header, tensors)})}
     write_whole(path, lambda beside: beside.write_bytes(save(tensors, metadata)), force)
 
 
@@ -57,7 +57,7 @@ def load_predictions(path: str | Path) -> tuple[Outcomes, dict[str, Any]]:
         if any(tensor.dtype != DTYPES[name] for name, tensor in tensors.items()):
             raise ValueError("its tensors have other types")
         checksum = header.pop("checksum")
-        if _checksum(header, tensors) != checksum:
+        if content_checksum(header, tensors) != checksum:
             raise FileError(f"{path} was altered or damaged: its content does not match its checksum")
         outcomes, about = Outcomes(**tensors), header["about"]
         _check_about(about, outcomes)

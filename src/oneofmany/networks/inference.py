@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from oneofmany.networks.protocol import PredictionNetwork, arguments_of
 from oneofmany.problems import Batch
@@ -115,6 +116,20 @@ def predict(
         start=start,
         every_start=answers,
     )
+
+
+def threshold(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Read every choice on its own, as the paper does with the NLM: taken where its probability is above one half.
+
+    Args:
+        logits: [B, R, V].
+
+    Returns:
+        Answers int64 [B, R], -1 where a variable takes no value or several, and their log-probability [B].
+    """
+    taken = logits > 0
+    answers = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1), -1)
+    return answers, logsigmoid(logits.float().abs()).sum((1, 2))
 
 
 Run = tuple[Tensor, Tensor | None, Tensor]
