@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint docs benchmark clean
+.PHONY: demo test test-slow lint docs results benchmark wheel clean
 
 demo: .venv/installed
 	$(BIN)/oneofmany demo
@@ -24,9 +24,15 @@ docs: .venv/installed
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
+results: .venv/installed
+	$(BIN)/python results/publish.py
+
 benchmark: .venv/installed
 	$(BIN)/python benchmarks/enumeration.py
 	$(BIN)/python benchmarks/objectives.py
+
+wheel: .venv/installed
+	$(BIN)/python -m hatchling build -d dist
 
 clean:
 	rm -rf .venv demo build dist docs/_build

@@ -29,6 +29,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "oneofmany"
 html_show_copyright = False
+html_extra_path = ["report.html"]
 
 
 class CommandHelp(Directive):

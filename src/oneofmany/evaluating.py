@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -68,7 +68,7 @@ def evaluate_run(
     seed: int = 0,
     batch_size: int = 1024,
     device: Device = "auto",
-    precision: Precision = "float32",
+    precision: Precision | None = None,
     name: str | None = None,
     force: bool = False,
     tell: Callable[[str, int, int], None] | None = None,
@@ -84,7 +84,7 @@ def evaluate_run(
         seed: as in ``evaluate``.
         batch_size: as in ``evaluate``.
         device: auto takes a GPU where there is one.
-        precision: of the activations.
+        precision: of the activations; None takes bfloat16 for the equivariant network on a GPU, else float32.
         name: under which a run folder keeps the predictions; the data file's, with what is unusual, if None.
         force: evaluate again and overwrite what was kept under this name.
         tell: as in ``evaluate``.
@@ -94,8 +94,10 @@ def evaluate_run(
         raise ValueError(f"--name: expected the name of a file in a run folder's predictions, got {name!r} for {run}")
     place = _device(device)
     dataset = Dataset.load(data)
-    saved = _load(run, folder, place, precision)
+    saved = _load(run, folder, place, precision or "float32")
     settings = saved.settings
+    fast = place.type == "cuda" and settings.kind == "equivariant"
+    usually: Precision = "bfloat16" if fast else "float32"
     _check_fit(saved, dataset.problem, run, data)
     if steps is not None and not settings.has_steps:
         raise ValueError(f"--steps: this network ({settings.kind}) has no steps to choose, got {steps}")
@@ -109,7 +111,7 @@ def evaluate_run(
     }
     standard = {"steps": usual, "starts": 1, "choose": "residual", "seed": 0}
     unusual = {key: value for key, value in asked.items() if value != standard[key]}
-    how = {"batch": (batch_size, 1024), "precision": (precision, "float32"), "name": (name, None)}
+    how = {"batch": (batch_size, 1024), "precision": (precision, None), "name": (name, None)}
     options = unusual | {key: value for key, (value, default) in how.items() if value != default}
     about: dict[str, Any] = {
         "data": {
@@ -123,7 +125,7 @@ def evaluate_run(
         "readout": settings.readout,
         **asked,
         "batch": batch_size,
-        "precision": precision,
+        "precision": precision or usually,
         "weights": None if folder is None else checksum_of(folder.weights),
         "command": shlex.join(
             ["oneofmany", "evaluate", str(run), str(data), *(f"--{key}={value}" for key, value in options.items())]
@@ -134,7 +136,7 @@ def evaluate_run(
         kept_as = name or Path(data).stem + "".join(_suffix(key, value) for key, value in unusual.items())
         file = folder.predictions / f"{kept_as}.safetensors"
         if file.exists() and not force:
-            return _kept(file, about)
+            return _kept(file, about, [key for key in DECIDING if key != "precision" or precision is not None])
         folder.predictions.mkdir(exist_ok=True)
         check_writable(file, force)
     began = time.perf_counter()
@@ -145,7 +147,7 @@ def evaluate_run(
         **asked,
         batch_size=batch_size,
         device=place,
-        precision=precision,
+        precision=precision or usually,
         tell=tell,
     )
     about |= {
@@ -185,8 +187,8 @@ def _suffix(key: str, value: Any) -> str:
     return f"-{value}" if key == "choose" else f"-{key}{value}"
 
 
-def _kept(file: Path, asked: dict[str, Any]) -> Evaluated:
-    """What a file keeps; FileError unless that is what is asked for."""
+def _kept(file: Path, asked: dict[str, Any], deciding: Sequence[str]) -> Evaluated:
+    """What a file keeps; FileError unless that is what is asked for, with the same of the ``deciding`` settings."""
     try:
         outcomes, kept = load_predictions(file)
     except FileError as error:
@@ -201,7 +203,7 @@ def _kept(file: Path, asked: dict[str, Any]) -> Evaluated:
     if kept.get("weights") != asked["weights"]:
         raise FileError(f"{file} was made with other weights than the run has now: overwrite it with --force")
     different = [
-        f"{key} {kept.get(key)} there and {asked[key]} here" for key in DECIDING if kept.get(key) != asked[key]
+        f"{key} {kept.get(key)} there and {asked[key]} here" for key in deciding if kept.get(key) != asked[key]
     ]
     if different:
         raise FileError(f"{file} was made with other settings ({', '.join(different)}): {what_to_do}")

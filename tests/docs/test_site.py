@@ -31,6 +31,9 @@ def test_the_site_builds_without_warnings(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "objectives" / "selectr.html").exists()
+    # The report is a page as it is, and the results lead to it.
+    assert (tmp_path / "report.html").read_bytes() == (DOCS / "report.html").read_bytes()
+    assert 'href="report.html"' in (tmp_path / "results.html").read_text()
 
 
 @pytest.mark.parametrize("command", list(names(COMMANDS)))

@@ -47,7 +47,8 @@ def one_round(
     answers = []
     for kind, choices in rules:
         said = torch.stack([spoken[c] for c in choices])
-        pooled = torch.cat([said.max(0).values, said.sum(0) / len(choices)])
+        largest = said.sort(0, descending=True).values
+        pooled = torch.cat([largest[0], largest[1] if len(choices) > 1 else torch.zeros_like(largest[0])])
         answers.append(pooled @ block["rule"][kinds.index(kind)])
 
     new = []

@@ -16,7 +16,6 @@ from oneofmany.networks import equivariant, rule_pooling
 from oneofmany.networks.equivariant import EquivariantNetwork
 from oneofmany.networks.inference import draw_noise, predict
 from oneofmany.networks.protocol import PredictionNetwork
-from oneofmany.networks.rule_pooling import max_over_rules, rule_tables, sum_rows
 from oneofmany.problems import Batch, Problem, Rule, futoshiki, nqueens, sudoku
 
 BOARD = nqueens(5)
@@ -102,18 +101,6 @@ def test_agrees_with_the_literal_formulation_at_any_size(n, width, steps, seed):
     parameters = dict(network.named_parameters())
     theirs = literal.network_logits(parameters, network.step.block.kinds, problem, batch.query, noise, steps)
     torch.testing.assert_close(network(batch, noise=noise), theirs, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.usefixtures("path")
-@pytest.mark.parametrize("problem", [BOARD, colouring()], ids=["nqueens", "colouring"])
-def test_gradients_of_the_pooling(problem):
-    tables = rule_tables(problem, torch.device("cpu"))
-    # Well apart, so that no difference quotient crosses a tie.
-    x = torch.randperm(problem.choices * 4).double().view(problem.choices, 2, 2).requires_grad_()
-    answers = torch.randn(len(tables.members), 2, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: max_over_rules(x, tables), x)
-    assert torch.autograd.gradcheck(lambda x: sum_rows(x, tables.mean), x)
-    assert torch.autograd.gradcheck(lambda x: sum_rows(x, tables.spread), answers)
 
 
 # ---- symmetries ----------------------------------------------------------------------------------------------------
@@ -270,6 +257,25 @@ def test_no_parameter_depends_on_the_size():
     assert torch.equal(small(batch), large(batch))
     assert EquivariantNetwork(sudoku(), width=8).state_dict().keys() == small.state_dict().keys()
     assert sum(p.numel() for p in EquivariantNetwork(nqueens(10)).parameters()) < 60_000
+
+
+@pytest.mark.usefixtures("path")
+def test_how_many_others_a_rule_has_does_not_matter():
+    """One given in 9x9 and in 16x16: what stands to it in the same way gets the same logits, since a rule looks at two
+    of its choices alone; where it took a mean, a board of another size would be another world.
+    """
+    torch.manual_seed(0)
+    network = EquivariantNetwork(sudoku(), width=8, steps=4)
+    logits = []
+    for problem in (sudoku(), sudoku(4, 4)):
+        query = torch.zeros(1, problem.variables, dtype=torch.int64)
+        query[0, 0] = 1
+        logits.append(network(batch_of(problem, query)).view(4, *[problem.size] * 3))
+    # The given's line and value stay the first, lines of its box stay there, and so do all the others.
+    to = torch.tensor([0, 1, 2, 4, 5, 8, 9, 14, 15])
+    small, large = logits
+    torch.testing.assert_close(large[:, to][:, :, to][..., to], small, rtol=1e-5, atol=1e-5)
+    assert len(small[-1].detach().flatten().round(decimals=3).unique()) > 8
 
 
 def test_the_same_seed_gives_the_same_parameters():

@@ -70,8 +70,8 @@ def test_a_setting_of_another_version_is_named():
         ({"burn_in": (0, -1)}, "burn_in"),
         ({"dev_queries": 0}, "dev_queries"),
         ({"listed": 0}, "listed"),
-        ({"network": NetworkSettings("rrn"), "starts": 2}, "starts and burn_in"),
-        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "starts and burn_in"),
+        ({"network": NetworkSettings("rrn"), "starts": 2}, "starts, burn_in and discover"),
+        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "starts, burn_in and discover"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(changes, name):

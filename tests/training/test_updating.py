@@ -6,144 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from by_hand import SGD, ByHand, literal_pair_losses, loose_data, updater_of
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, weights_of
 from oneofmany.training.phases import phases_of
-from oneofmany.training.revealing import reveal
 from oneofmany.training.settings import PhaseSettings, SelectorTraining
 from oneofmany.training.updating import MEASURED, Updater
 from small_runs import NETWORKS, assert_same_tensors, files, small
 
 LAGGED = SelectorTraining(updates=4, lr=1e-2, decay=0.1, copy_interval=3)
-
-
-def updater_of(settings, folder, which=-1, group=Group(), data=None):  # noqa: B008 - frozen
-    """The updater of one phase, on new networks."""
-    data = data or Dataset.load(files(folder, settings)[0])
-    phase = phases_of(settings)[which]
-    learners = Learners(settings, data.problem, torch.device("cpu"))
-    learners.begin(None, with_selector=phase.trains != "network")
-    return Updater(settings, phase, learners, DeviceData(data, listed=settings.listed), group)
-
-
-# ---- by hand -------------------------------------------------------------------------------------------------------
-
-
-def literal_pair_losses(logits, batch, offset, binary):
-    """[T, B, K]: minus the log-probability of every solution, listed or padding."""
-    logits = logits if logits.ndim == 4 else logits[None]
-    of_solutions = []
-    for k in range(batch.solutions.shape[1]):
-        target = torch.nn.functional.one_hot(batch.solutions[:, k] + offset, logits.shape[-1]).to(logits.dtype)
-        if binary:
-            p = logits.sigmoid()
-            chosen = target * p.log() + (1 - target) * (1 - p).log()
-        else:
-            chosen = target * logits.log_softmax(-1)
-        of_solutions.append(-chosen.sum((-1, -2)))
-    return torch.stack(of_solutions, -1)
-
-
-def literal_agreement(logits, batch, offset, binary):
-    """[T, B, K]: variables (choices, if binary) that agree with every solution."""
-    logits = logits if logits.ndim == 4 else logits[None]
-    of_solutions = []
-    for k in range(batch.solutions.shape[1]):
-        target = batch.solutions[:, k] + offset
-        if binary:
-            same = (logits > 0) == torch.nn.functional.one_hot(target, logits.shape[-1]).bool()
-            of_solutions.append(same.sum((-1, -2)))
-        else:
-            of_solutions.append((logits.argmax(-1) == target).sum(-1))
-    return torch.stack(of_solutions, -1).double()
-
-
-SGD = {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.9}
-
-
-class ByHand:
-    """Algorithm 1's inner loop with non-fused optimisers and explicit sums.
-
-    The selector's scores are always in single precision. So that rounding is not blown up, it is compared with SGD.
-    """
-
-    def __init__(self, updater):
-        s, learners = updater.settings, updater.learners
-        self.s, self.updater = s, updater
-        self.network = copy.deepcopy(learners.network)
-        self.selector = copy.deepcopy(learners.selector)
-        self.copied = copy.deepcopy(learners.network)
-        kind = torch.optim.AdamW if s.optimiser == "adamw" else torch.optim.Adam
-        common = {"betas": s.betas, "foreach": False, "fused": False}
-        self.optimiser = kind(self.network.parameters(), lr=1.0, weight_decay=s.decay, **common)
-        self.selector_optimiser = torch.optim.SGD(self.selector.parameters(), **SGD)
-        self.updates = 0
-
-    def predict(self, network, batch, inputs, burn_in):
-        arguments = {name: inputs[name] for name in ("noise", "seed") if name in inputs}
-        if burn_in:
-            with torch.no_grad():
-                _, state = network(batch, steps=burn_in, return_state=True, **arguments)
-            arguments["state"] = state
-        return network(batch, **arguments)
-
-    def batch(self, inputs):
-        batch = self.updater.data.batch(inputs["rows"], self.updater.phase.settings.sampling)
-        return reveal(batch, self.s.reveal, inputs["reveal"]) if self.s.reveal else batch
-
-    def losses(self, batch, inputs, burn_in):
-        """Of the network and of the selector, and what counts as exploratory, by loss and by Hamming distance."""
-        binary, offset = self.s.network.readout == "threshold", self.network.value_offset
-        logits = self.predict(self.network, batch, inputs, burn_in)
-        with torch.no_grad():
-            copied = self.predict(self.copied, batch, inputs, burn_in)
-        scores = self.selector(copied, batch)
-        pairs = literal_pair_losses(logits, batch, offset, binary).mean(0)
-        rewards = literal_agreement(logits.detach(), batch, offset, binary).mean(0)
-        loss, selector_loss, trained, multiple = torch.zeros(()), torch.zeros(()), 0, 0
-        exploratory = [0, 0]
-        for b in range(len(batch)):
-            listed = batch.mask[b].nonzero()[:, 0]
-            if not len(listed):
-                continue
-            policy = scores[b, listed].softmax(0)
-            loss = loss + (policy.detach() * pairs[b, listed]).sum()
-            trained += 1
-            if len(listed) > 1:
-                selector_loss = selector_loss - (policy * rewards[b, listed]).sum()
-                multiple += 1
-                favourite = policy.argmax()
-                exploratory[0] += int(favourite != pairs[b, listed].argmin())
-                exploratory[1] += int(rewards[b, listed][favourite] < rewards[b, listed].max())
-        loss = self.s.loss_scale * loss / max(trained, 1)
-        return loss, selector_loss / max(multiple, 1), trained, multiple, exploratory
-
-    def update(self, number, lr):
-        inputs = self.updater.draw(number)
-        batch, burn_in = self.batch(inputs), self.updater._burn_in(number)
-        loss, selector_loss, trained, multiple, exploratory = self.losses(batch, inputs, burn_in)
-        # Both gradients are taken before either network moves.
-        steps = [(loss, self.network, self.optimiser, trained)]
-        steps.append((selector_loss, self.selector, self.selector_optimiser, multiple))
-        gradients = [
-            torch.autograd.grad(value, list(network.parameters()), allow_unused=True) if count else None
-            for value, network, _, count in steps
-        ]
-        self.optimiser.param_groups[0]["lr"] = lr
-        for (_, network, optimiser, _), grads in zip(steps, gradients, strict=True):
-            if grads is None:
-                continue
-            norm = torch.stack([g.square().sum() for g in grads if g is not None]).sum().sqrt()
-            scale = min(1.0, (self.s.clip or float("inf")) / (float(norm) + 1e-6))
-            for parameter, gradient in zip(network.parameters(), grads, strict=True):
-                parameter.grad = None if gradient is None else gradient * scale
-            optimiser.step()
-        if self.updates % self.s.selector_training.copy_interval == 0:
-            self.copied.load_state_dict(self.network.state_dict())
-        self.updates += 1
-        return loss.item(), selector_loss.item(), trained, multiple, exploratory
 
 
 @pytest.fixture
@@ -165,6 +38,8 @@ def assert_close(module, other):
     [
         ("equivariant", {"selector_training": LAGGED, "burn_in": (0, 2), "clip": 0.5}),
         ("equivariant", {"reveal": 0.5, "loss_scale": 0.1, "optimiser": "adam", "decay": 0.1}),
+        ("equivariant", {"discover": True, "selector_training": LAGGED, "burn_in": (0, 2)}),
+        ("equivariant", {"discover": True, "reveal": 0.5}),
         ("rrn", {"selector_training": LAGGED, "clip": 5.0}),
         ("rrn", {}),
         ("nlm", {"selector_training": LAGGED, "loss_scale": 1 / 49, "decay": 0.1}),
@@ -172,7 +47,7 @@ def assert_close(module, other):
 )
 def test_joint_updates_against_algorithm_1(data, kind, changes):
     settings = small("selectr", kind, **changes)
-    updater = updater_of(settings, data)
+    updater = updater_of(settings, data, data=loose_data() if settings.discover else None)
     updater.learners.selector_optimiser = torch.optim.SGD(updater.learners.selector.parameters(), **SGD, fused=True)
     hand = ByHand(updater)
     wanted = dict.fromkeys(MEASURED, 0.0)
@@ -196,6 +71,7 @@ def test_joint_updates_against_algorithm_1(data, kind, changes):
     for name in ("queries", "ms_queries", "exploratory_loss", "exploratory_hamming"):
         assert measured[name] == wanted[name]
     assert 0 < measured["ms_queries"] < measured["queries"] == 20
+    assert bool(hand.discovered) == settings.discover
     assert measured["loss"] == pytest.approx(wanted["loss"], rel=1e-6)
     assert measured["selector_loss"] == pytest.approx(wanted["selector_loss"], rel=1e-6)
     assert updater.measured() == dict.fromkeys(MEASURED, 0.0)  # sums begin anew
@@ -411,7 +287,7 @@ def assert_same_training(one, other):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: updates are captured there alone")
 @pytest.mark.parametrize(("kind", "objective"), [(k, o) for k in NETWORKS for o in ("minloss", "selectr")])
 def test_captured_updates_equal_plain_ones(data, kind, objective):
-    changes = {"burn_in": (0, 2), "ema": 0.5} if kind == "equivariant" else {}
+    changes = {"burn_in": (0, 2), "ema": 0.5, "discover": True} if kind == "equivariant" else {}
     training = replace(LAGGED, lr=1e-3)
     settings = small(objective, kind, device="cuda", compile=False, selector_training=training, **changes)
     assert_same_training(on_device(replace(settings, capture=False), data), on_device(settings, data))

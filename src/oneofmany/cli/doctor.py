@@ -148,8 +148,15 @@ def _weights_of(task: str) -> Facts:
     if not bundled(task).is_file():
         return {"bundled": False}
     saved = oneofmany.load(bundled(task))
-    parameters = sum(one.numel() for one in saved.network.parameters())
-    return {"bundled": True, "network": saved.settings.kind, "size": saved.size, "parameters": parameters}
+    on_test = saved.card.get("accuracy", {}).get(f"{task}-test")
+    return {
+        "bundled": True,
+        "network": saved.settings.kind,
+        "size": saved.size,
+        "parameters": sum(one.numel() for one in saved.network.parameters()),
+        "recipe": saved.card.get("recipe"),
+        "test": on_test and on_test["overall"],
+    }
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -192,4 +199,6 @@ def _cuda_text(devices: Facts) -> str:
 def _weights_text(found: Facts) -> str:
     if not found["bundled"]:
         return "not bundled"
-    return f"load: {found['network']}, size {found['size']}, {found['parameters']:,} parameters"
+    text = f"load: {found['recipe'] or found['network']}, size {found['size']}, {found['parameters']:,} parameters"
+    on_test = found["test"]
+    return text + (f", {on_test['correct']:,} of {on_test['total']:,} test queries" if on_test else "")

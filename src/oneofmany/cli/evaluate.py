@@ -31,7 +31,7 @@ def evaluate(
     seed: int = 0,
     batch: int = 1024,
     device: Literal["auto", "cpu", "cuda"] = "auto",
-    precision: Literal["float32", "bfloat16"] = "float32",
+    precision: Literal["float32", "bfloat16"] | None = None,
     name: str | None = None,
     force: bool = False,
 ) -> None:
@@ -55,7 +55,7 @@ def evaluate(
         seed: of the noise; the same seed and batch give the same answers.
         batch: how many queries are answered at once.
         device: auto takes a GPU where there is one.
-        precision: of the network's activations.
+        precision: of the network's activations; bfloat16 for the equivariant network on a GPU, else float32 by default.
         name: under which a run folder keeps the predictions; the data file's by default, with steps, starts, choose
             and seed where they are unusual, such as nqueens-test-starts8.
         force: evaluate again and overwrite what was kept.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,12 +20,12 @@ from torch import Tensor, nn
 from oneofmany.networks.rule_pooling import (
     RelationTables,
     RuleTables,
-    max_over_rules,
     pool_relations,
     relation_tables,
     rule_tables,
     spread_relations,
     sum_rows,
+    top_over_rules,
     unrolled,
 )
 from oneofmany.problems import Batch, Problem
@@ -37,7 +39,7 @@ class RuleBlock(nn.Module):
     Args:
         kinds: names of the kinds of rules, each with weights of its own.
         width: channels of a choice's state.
-        pooled: channels that a rule pools, each by maximum and by mean.
+        pooled: channels of which a rule takes the largest and the second largest.
         hidden: gated hidden units of the update.
         relation_kind: which of the kinds is that of a query's relations, or None.
     """
@@ -54,14 +56,13 @@ class RuleBlock(nn.Module):
     def forward(self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None) -> Tensor:
         """The next state [C, B, width] from the state and the embedded query, both [C, B, width]."""
         spoken, own = self._choices(state + query)
-        pooled = torch.cat([max_over_rules(spoken, tables), sum_rows(spoken, tables.mean)], -1)
+        pooled = top_over_rules(spoken, tables)
         weights = dict(zip(self.kinds, self.rule.unbind(), strict=True))
         of_kinds = pooled.split([count for _, count in tables.kinds])
         answers = torch.cat([part @ weights[kind] for part, (kind, _) in zip(of_kinds, tables.kinds, strict=True)])
         own = own + sum_rows(answers, tables.spread)
         if relations is not None and self.relation_kind is not None:
-            values = len(state) // relations.smaller.shape[2]
-            answers = pool_relations(spoken, relations, values) @ weights[self.relation_kind]
+            answers = pool_relations(spoken, relations) @ weights[self.relation_kind]
             own = own + spread_relations(answers, relations)
         gate, value = own.chunk(2, -1)
         return F.layer_norm(state + self.update(F.silu(gate) * value), (self.width,))
@@ -187,13 +188,29 @@ class EquivariantNetwork(nn.Module):
         inner = embedded.clone() if state is None else state.transpose(0, 1).contiguous()
         # Under autocast the products are in 16 bits, but the state that they add up in is not.
         inner = inner.to(self.embed.weight.dtype)
-        logits = []
-        for _ in range(steps):
-            inner, last = self.step(inner, embedded, tables, relations)
-            logits = [*logits, last] if every_step else [last]
-        shaped = torch.stack(logits).unflatten(1, (problem.variables, problem.values)).permute(0, 3, 1, 2)
+        kernels = self._kernels(inner, tables, problem.values)
+        if kernels is not None:
+            logits, inner = kernels.run_steps(
+                self.step, inner, embedded, tables, relations, steps, every_step, torch.bfloat16
+            )
+        else:
+            made = []
+            for _ in range(steps):
+                inner, last = self.step(inner, embedded, tables, relations)
+                made = [*made, last] if every_step else [last]
+            logits = torch.stack(made)
+        shaped = logits.unflatten(1, (problem.variables, problem.values)).permute(0, 3, 1, 2)
         shaped = shaped if every_step else shaped[0]
         return (shaped, inner.transpose(0, 1)) if return_state else shaped
+
+    def _kernels(self, state: Tensor, tables: RuleTables, values: int) -> Any:
+        """The module of Triton kernels where they apply, else None: bfloat16 on a GPU, not under a compiler."""
+        if not state.is_cuda or torch.compiler.is_compiling() or find_spec("triton") is None:
+            return None
+        if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
+            return None
+        kernels = import_module("oneofmany.networks.equivariant_triton")
+        return kernels if kernels.supported(self.step.block, tables, values) else None
 
 
 def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:

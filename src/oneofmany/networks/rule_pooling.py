@@ -43,18 +43,18 @@ class RuleTables:
 
     Args:
         members: int64 [G, W], every rule's choices, padded with its first choice.
+        real: bool [G, W], False for padding.
         rules: int64 [C, D], every choice's rules, padded with 0.
         slot: int8 or int16 [C, D], where the choice stands in ``members`` of that rule, -1 for padding.
-        mean: rules from choices, the mean over a rule's choices.
         spread: choices from rules: for every kind the mean over the choice's rules of that kind, but for the kind of
             the relations the sum divided by V.
         kinds: (kind, how many rules) in the order of the rules.
     """
 
     members: Tensor
+    real: Tensor
     rules: Tensor
     slot: Tensor
-    mean: Incidence
     spread: Incidence
     kinds: tuple[tuple[str, int], ...]
 
@@ -115,14 +115,14 @@ def _build(problem: Problem, device: torch.device) -> RuleTables:
     siblings = pair.bincount()[pair]
     if problem.relation_kind is not None:
         siblings[kind[rule] == problem.kinds.index(problem.relation_kind)] = problem.values
-    in_mean, in_spread = 1 / real.sum(1)[rule], 1 / siblings
+    in_spread = 1 / siblings
     index, rules = torch.where(real, members, members[:, :1]).to(device), by_choices(rule)
     counts = kind.bincount(minlength=len(problem.kinds)).tolist()
     return RuleTables(
         members=index,
+        real=real.to(device),
         rules=rules,
         slot=by_choices(slot.to(torch.int8 if members.shape[1] <= 127 else torch.int16), -1),
-        mean=Incidence(index, by_rules(in_mean), rules, by_choices(in_mean)),
         spread=Incidence(rules, by_choices(in_spread), index, by_rules(in_spread)),
         kinds=tuple((name, count) for name, count in zip(problem.kinds, counts, strict=True) if count),
     )
@@ -159,28 +159,66 @@ class _SumRows(torch.autograd.Function):
         return _sum_rows(grad.contiguous(), *ctx.saved_tensors), None, None, None, None
 
 
-class _MaxRows(torch.autograd.Function):
-    """The first of equally large choices gets the gradient; only its slot is kept for the way back."""
+class _TopRows(torch.autograd.Function):
+    """The first of equally large choices comes first; only the slots of both are kept for the way back."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, members: Tensor, rules: Tensor, slot: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor, rules: Tensor, slot: Tensor) -> Tensor:
         best = x[members[:, 0]]
+        second = torch.full_like(best, -torch.inf)
         winner = torch.zeros_like(best, dtype=slot.dtype)
+        runner_up = torch.full_like(winner, -2)  # no choice's slot
         for w in range(1, members.shape[1]):
-            other = x[members[:, w]]
-            winner = torch.where(other > best, w, winner)
+            other = torch.where(real[:, w, None, None], x[members[:, w]], -torch.inf)
+            wins, comes_second = other > best, other > second
+            runner_up = torch.where(wins, winner, torch.where(comes_second, w, runner_up))
+            winner = torch.where(wins, w, winner)
+            second = torch.maximum(second, torch.minimum(best, other))
             best = torch.maximum(best, other)
-        ctx.save_for_backward(winner, rules, slot)
-        return best
+        ctx.save_for_backward(winner, runner_up, rules, slot)
+        return torch.cat([best, torch.where(second == -torch.inf, 0, second)], -1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        winner, rules, slot = ctx.saved_tensors
+        winner, runner_up, rules, slot = ctx.saved_tensors
+        best, second = grad.chunk(2, -1)
         total = grad.new_zeros(())
         for j in range(rules.shape[1]):
-            rule = rules[:, j]
-            total = total + torch.where(winner[rule] == slot[:, j, None, None], grad[rule], 0)
-        return total, None, None, None
+            rule, own = rules[:, j], slot[:, j, None, None]
+            total = total + torch.where(winner[rule] == own, best[rule], 0)
+            total = total + torch.where(runner_up[rule] == own, second[rule], 0)
+        return total, None, None, None, None
+
+
+class _TopWindows(torch.autograd.Function):
+    """Rules as the windows of a channels-last picture: the CPU kernel that finds winners with vector instructions."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor) -> Tensor:
+        G, W = members.shape
+        rows = x.flatten(1).index_select(0, members.flatten())
+        rows.view(G, W, -1).masked_fill_(~real[..., None], -torch.inf)
+        picture = rows.view(1, G, W, -1).permute(0, 3, 1, 2)
+
+        def largest() -> list[Tensor]:
+            return [part.flatten(2)[0].t() for part in F.max_pool2d(picture, (1, W), return_indices=True)]
+
+        best, winner = largest()
+        rows.scatter_(0, winner, -torch.inf)
+        second, runner_up = largest()
+        alone = second == -torch.inf
+        choice = members.flatten()
+        ctx.save_for_backward(choice[winner], choice[runner_up], alone)
+        ctx.shape = x.shape
+        return torch.cat([part.reshape(G, *x.shape[1:]) for part in (best, second.masked_fill(alone, 0))], -1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        winner, runner_up, alone = ctx.saved_tensors
+        best, second = (part.flatten(1) for part in grad.chunk(2, -1))
+        total = torch.zeros(ctx.shape, dtype=grad.dtype).flatten(1)
+        total.scatter_add_(0, winner, best).scatter_add_(0, runner_up, second.masked_fill(alone, 0))
+        return total.view(ctx.shape), None, None
 
 
 def sum_rows(x: Tensor, incidence: Incidence) -> Tensor:
@@ -189,14 +227,15 @@ def sum_rows(x: Tensor, incidence: Incidence) -> Tensor:
     return _SumRows.apply(x, i.index, i.weight, i.back_index, i.back_weight)
 
 
-def max_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
-    """[C, B, channels] -> [G, B, channels], the largest over every rule's choices."""
+def top_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
+    """[C, B, channels] -> [G, B, 2 * channels], the largest and the second largest over every rule's choices.
+
+    Together they tell whether a choice of the rule is taken and whether another one could be, at any size of the rule:
+    a mean or a sum would drift with it. The second of a rule with a single choice is 0.
+    """
     if unrolled(x):
-        return _MaxRows.apply(x, tables.members, tables.rules, tables.slot)
-    # Rules as the windows of a channels-last picture: the CPU kernel that finds winners with vector instructions.
-    G, W = tables.members.shape
-    picture = x.flatten(1).index_select(0, tables.members.flatten()).view(1, G, W, -1).permute(0, 3, 1, 2)
-    return F.max_pool2d(picture, (1, W)).permute(0, 2, 3, 1).reshape(G, *x.shape[1:])
+        return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot)
+    return _TopWindows.apply(x, tables.members, tables.real)
 
 
 # ---- pooling over the rules of a query's relations -------------------------------------------------------------------
@@ -207,46 +246,48 @@ class RelationTables:
     """A batch's relations a < b as incidence of variables; a padding relation has rows of zeros.
 
     Args:
-        smaller: float [B, M, R], 1 where the variable is a.
-        larger: float [B, M, R], 1 where the variable is b.
+        ends: float [B, 2 * M, R], 1 where the variable is a in the first M rows, where it is b in the others.
+        variables: R.
     """
 
-    smaller: Tensor
-    larger: Tensor
+    ends: Tensor
+    variables: int
 
 
 def relation_tables(relations: Tensor, problem: Problem) -> RelationTables:
     """The tables of relations int64 [B, M, 2], -1 for padding."""
-    is_variable = relations[..., None] == torch.arange(problem.variables, device=relations.device)
-    smaller, larger = is_variable.float().unbind(2)
-    return RelationTables(smaller, larger)
+    is_variable = relations.mT.flatten(1)[..., None] == torch.arange(problem.variables, device=relations.device)
+    return RelationTables(is_variable.float(), problem.variables)
 
 
-def _running(x: Tensor, combine: Any, backwards: bool) -> Tensor:
-    """Combine [B, R, V, channels] cumulatively along V, from the last value if backwards."""
+def _running(x: Tensor, combine: Any, backwards: bool) -> list[Any]:
+    """Combine [B, M, V, channels] cumulatively along V, from the last value if backwards; one entry for every value."""
     parts = list(x.unbind(2))[:: -1 if backwards else 1]
     for i in range(1, len(parts)):
         parts[i] = combine(parts[i], parts[i - 1])
-    return torch.stack(parts[:: -1 if backwards else 1], 2)
+    return parts[:: -1 if backwards else 1]
 
 
-def pool_relations(x: Tensor, tables: RelationTables, values: int) -> Tensor:
-    """[C, B, channels] -> [B, M, V, 2 * channels], maximum and mean over {a >= d} + {b <= d} for every value d.
+def _top_two(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """The two largest of two groups, each one a tensor or already its two largest."""
+    (x, *rest), (y, *others) = (part if isinstance(part, tuple) else (part,) for part in (x, y))
+    second = torch.minimum(x, y)
+    for below in (*rest, *others):
+        second = torch.maximum(second, below)
+    return torch.maximum(x, y), second
 
-    The same numbers as from ``Problem.relation_members``, by running maxima and sums over the values of a variable: no
+
+def pool_relations(x: Tensor, tables: RelationTables) -> Tensor:
+    """[C, B, channels] -> [B, M, V, 2 * channels], the two largest over {a >= d} + {b <= d} for every value d.
+
+    The same numbers as from ``Problem.relation_members``, by running maxima over the values of both variables: no
     gather over [B, M, V, V + 1], no scatter on the way back.
     """
-    by_variable = x.unflatten(0, (-1, values)).permute(2, 0, 1, 3)
-
-    def at(incidence: Tensor, running: Tensor) -> Tensor:
-        return torch.bmm(incidence.to(running.dtype), running.flatten(2)).unflatten(2, running.shape[2:])
-
-    def both(combine: Any) -> tuple[Tensor, Tensor]:
-        from_a = at(tables.smaller, _running(by_variable, combine, backwards=True))
-        return from_a, at(tables.larger, _running(by_variable, combine, backwards=False))
-
-    mean = torch.add(*both(torch.add)) / (values + 1)
-    return torch.cat([torch.maximum(*both(torch.maximum)), mean], -1)
+    by_variable = x.unflatten(0, (tables.variables, -1)).permute(2, 0, 1, 3)
+    ends = torch.bmm(tables.ends.to(x.dtype), by_variable.flatten(2)).unflatten(2, (by_variable.shape[2], -1))
+    a, b = ends.chunk(2, 1)
+    both = zip(_running(a, _top_two, backwards=True), _running(b, _top_two, backwards=False), strict=True)
+    return torch.stack([torch.cat(_top_two(*parts), -1) for parts in both], 2)
 
 
 def spread_relations(messages: Tensor, tables: RelationTables) -> Tensor:
@@ -255,10 +296,6 @@ def spread_relations(messages: Tensor, tables: RelationTables) -> Tensor:
     Choice (a, v) is in the rules d <= v of a < b, choice (b, v) in the rules d >= v.
     """
     values = messages.shape[2]
-
-    def back(incidence: Tensor, backwards: bool) -> Tensor:
-        running = _running(messages, torch.add, backwards)
-        return torch.bmm(incidence.to(running.dtype).mT, running.flatten(2)).unflatten(2, running.shape[2:])
-
-    total = back(tables.smaller, backwards=False) + back(tables.larger, backwards=True)
+    sums = [torch.stack(_running(messages, torch.add, backwards), 2) for backwards in (False, True)]
+    total = torch.bmm(tables.ends.to(messages.dtype).mT, torch.cat(sums, 1).flatten(2)).unflatten(2, (values, -1))
     return total.permute(1, 2, 0, 3).flatten(0, 1) / values

@@ -101,6 +101,10 @@ class Problem:
         """int64 [G]: index of every rule's kind in ``kinds``."""
         return np.array([self.kinds.index(rule.kind) for rule in self.rules])
 
+    @cached_property
+    def _placed(self) -> dict[torch.device, tuple[Tensor, Tensor]]:
+        return {}
+
     def same_as(self, other: Problem) -> bool:
         """Whether both have the same choices and rules."""
         return self is other or (
@@ -152,8 +156,8 @@ class Problem:
         if answers.dtype != torch.bool:
             valid &= ((answers >= 0) & (answers < self.values)).all(1)
         flat = taken.flatten(1)
-        counts = self._count(flat, torch.as_tensor(self.members, device=flat.device))
-        exact = torch.as_tensor(self.exact, device=flat.device)
+        members, exact = self._on(flat.device)
+        counts = self._count(flat, members)
         valid &= torch.where(exact, counts == 1, counts <= 1).all(1)
         if query is not None:
             self._same_shape("query", query, taken)
@@ -169,6 +173,15 @@ class Problem:
             picked = (flat.gather(1, members.clamp_min(0)) & (members >= 0)).view(*relations.shape[:2], self.values, -1)
             valid &= (picked.sum(-1) <= 1).flatten(1).all(1)
         return valid
+
+    def _on(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """``members`` and ``exact`` on a device, placed there once: a graph of CUDA work can hold no transfer."""
+        if device not in self._placed:
+            self._placed[device] = (
+                torch.as_tensor(self.members, device=device),
+                torch.as_tensor(self.exact, device=device),
+            )
+        return self._placed[device]
 
     def _taken(self, answers: Tensor) -> Tensor:
         shape = [self.variables, self.values]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oneofmany.evaluation.statistics import SeedSummary
-from oneofmany.report.records import Record, commands_of, over_runs, percent, test_evaluation
+from oneofmany.report.records import Record, Score, commands_of, over_runs, percent, test_evaluation
 from oneofmany.report.table import Cell
 
 
@@ -15,6 +15,26 @@ def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: b
         return Cell()
     text = f"{summary.mean:.2f}" + ("" if summary.standard_error is None else f" ({summary.best:.2f})")
     return Cell(text, {"mean": summary.mean, "best": summary.best}, commands, best=top)
+
+
+def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
+    """``99.87 [99.70, 100.04]``, the mean over seeds and Student's t interval; with one seed its value alone."""
+    if summary is None:
+        return Cell()
+    text, numbers = f"{summary.mean:.2f}", {"mean": summary.mean}
+    if summary.low is not None and summary.high is not None:
+        text += f" [{summary.low:.2f}, {summary.high:.2f}]"
+        numbers |= {"low": summary.low, "high": summary.high}
+    return Cell(text, numbers, commands, best=top)
+
+
+def wilson_cell(score: Score | None, commands: tuple[str, ...]) -> Cell:
+    """``99.87 [99.7, 99.9]``: one run's accuracy and Wilson's interval over the queries."""
+    value, low, high = (percent(score, key) for key in ("accuracy", "low", "high"))
+    if value is None or low is None or high is None:
+        return Cell()
+    numbers = {"accuracy": value, "low": low, "high": high}
+    return Cell(f"{value:.2f} [{low:.1f}, {high:.1f}]", numbers, commands)
 
 
 def accuracy_cell(records: Sequence[Record], subset: str, top: bool = False) -> Cell:

@@ -13,6 +13,7 @@ from oneofmany.report import paper
 from oneofmany.report.bins import Bin, bins_of
 from oneofmany.report.cells import test_commands
 from oneofmany.report.example2 import POINTS, START, boundaries
+from oneofmany.report.our_figures import our_charts
 from oneofmany.report.paper import OBJECTIVES, name_of
 from oneofmany.report.records import Grid, Record, test_evaluation, variant_of
 from oneofmany.report.table import slug
@@ -28,7 +29,7 @@ def all_charts(grid: Grid) -> list[Chart]:
     charts += [chart for task in dict.fromkeys(task for task, _ in cells) if (chart := givens_chart(grid, task))]
     charts += [chart for cell in cells if (chart := exploratory_chart(grid, *cell))]
     charts += [chart for cell in cells if (chart := training_chart(grid, *cell))]
-    return [*charts, example_chart()]
+    return [*charts, *our_charts(grid), example_chart()]
 
 
 def _about(task: str, variant: str) -> tuple[str, str]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import oneofmany
 from oneofmany.report.claims import FAILS, HOLDS, UNKNOWN, check_claims
+from oneofmany.report.learned import our_tables
 from oneofmany.report.records import NO_RESULT, Grid, Record
 from oneofmany.report.table import Table
-from oneofmany.report.tables import all_tables
+from oneofmany.report.tables import general_tables
 from oneofmany.report.themes import DARK, LIGHT, Chart, css
 from oneofmany.report.viewer import check_viewer
 
@@ -37,7 +38,9 @@ def render(grid: Grid, charts: Sequence[Chart] | None, viewers: Sequence[tuple[s
 
     stored = [(record["name"], part) for record in grid.runs for part in _viewers(record)]
     shown = [{"title": title, **check_viewer(data, title)} for title, data in [*stored, *viewers]]
-    claims, tables = check_claims(grid), all_tables(grid)
+    claims, tables, own = check_claims(grid), general_tables(grid), our_tables(grid)
+    # Of commands that two runs share, the link leads to the first.
+    anchors = {c: f"run-{i}" for i, r in reversed(list(enumerate(_all_runs(grid)))) for c in _commands(r)}
     pages = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -51,12 +54,14 @@ def render(grid: Grid, charts: Sequence[Chart] | None, viewers: Sequence[tuple[s
         grid=grid,
         tables=[_shown(table) for table in tables if table.filled],
         unfilled=[_shown(table) for table in tables if not table.filled and table.rows],
+        ours=[_shown(table) for table in own if table.filled],
+        missing=[table.title for table in own if not table.filled],
         claims=claims,
         verdicts=[(verdict, counts[verdict], words) for verdict, words in TALLY.items() if counts[verdict]],
         decided=counts[UNKNOWN] < len(claims),
         charts=None if charts is None else [(chart, Markup(chart.svg)) for chart in charts],
         recipes=_recipes(grid),
-        anchors={command: f"run-{i}" for i, r in enumerate(grid.runs) for command in _commands(r)},
+        anchors=anchors,
         viewers=Markup(embedded(shown)) if shown else None,
         light=Markup(css(LIGHT)),
         dark=Markup(css(DARK)),
@@ -101,11 +106,19 @@ def _shown(table: Table) -> dict[str, Any]:
     }
 
 
+def _all_runs(grid: Grid) -> list[Record]:
+    return [*grid.runs, *grid.experiments]
+
+
+def _title(record: Record) -> str:
+    return record["recipe"] + (f" ({record['experiment']})" if "experiment" in record else "")
+
+
 def _recipes(grid: Grid) -> list[dict[str, Any]]:
-    """Recipes with the settings that their runs share, and the runs."""
+    """Recipes and experiments with the settings that their runs share, and the runs."""
     found = []
-    numbered = list(enumerate(grid.runs))
-    for recipe, part in groupby(numbered, key=lambda pair: pair[1]["recipe"]):
+    numbered = list(enumerate(_all_runs(grid)))
+    for recipe, part in groupby(numbered, key=lambda pair: _title(pair[1])):
         runs = list(part)
         settings = {name: value for name, value in runs[0][1]["settings"].items() if name not in NO_RESULT}
         found.append(

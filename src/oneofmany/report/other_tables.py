@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from oneofmany.report import paper
-from oneofmany.report.cells import accuracy_cell, count_cell, interval_cell, mean_and_best, number_cell, seeds_cell
+from oneofmany.report.cells import (
+    accuracy_cell,
+    count_cell,
+    interval_cell,
+    mean_and_best,
+    number_cell,
+    seeds_cell,
+    wilson_cell,
+)
 from oneofmany.report.paper import SUBSETS, name_of, order_of
 from oneofmany.report.records import (
     Evaluation,
@@ -114,11 +122,20 @@ def several_starts(grid: Grid) -> Table:
     )
 
 
-def other_data(grid: Grid) -> Table:
-    """Evaluations on data other than the task's test set: other sizes, other numbers of blanks or of steps."""
+def other_data(grid: Grid, shown: Callable[[Record, str], bool] = lambda record, name: False) -> Table:
+    """Evaluations on data other than the task's test set: other sizes, other numbers of blanks or of steps.
+
+    Args:
+        grid: the runs.
+        shown: whether an evaluation, by its name, is in another table already.
+    """
     rows = []
     for recipe, name, runs in _by_evaluation(grid):
-        others = [(record, evaluation) for record, evaluation in runs if evaluation is not test_evaluation(record)]
+        others = [
+            (record, evaluation)
+            for record, evaluation in runs
+            if evaluation is not test_evaluation(record) and not shown(record, name)
+        ]
         if not others:
             continue
         about = others[0][1]
@@ -147,13 +164,7 @@ def every_run(grid: Grid) -> Table:
         row = [Cell(record["name"]), number_cell(None if dev < 0 else 100 * dev)]
         commands = commands_of([record], [evaluation])
         for subset in SUBSETS:
-            score = None if evaluation is None else evaluation[subset]
-            value, low, high = (percent(score, key) for key in ("accuracy", "low", "high"))
-            if value is None or low is None or high is None:
-                row.append(Cell())
-            else:
-                numbers = {"accuracy": value, "low": low, "high": high}
-                row.append(Cell(f"{value:.2f} [{low:.1f}, {high:.1f}]", numbers, commands))
+            row.append(wilson_cell(None if evaluation is None else evaluation[subset], commands))
         share = (evaluation or {}).get("cell_accuracy")
         row += [number_cell(None if share is None else 100 * share)]
         row += [number_cell(percent((evaluation or {}).get("listed")))]

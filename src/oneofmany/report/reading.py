@@ -9,6 +9,9 @@ from pathlib import Path
 from oneofmany.files import FileError
 from oneofmany.report.records import Record, check_record
 
+EXPERIMENTS = "learned"
+"""Record files in ``learned/NAME`` are of the experiment NAME."""
+
 
 def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None) -> list[Record]:
     """Read every record under ``paths``; FileError in one sentence where one is damaged or there is none.
@@ -22,13 +25,16 @@ def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lamb
     records = []
     for path, named in find_runs(paths, tell):
         record = check_record(read_record(path), str(path))
-        if not record["evaluations"]:
+        folder = path.resolve().parent
+        if path.is_file() and folder.parent.name == EXPERIMENTS:
+            record["experiment"] = folder.name
+        elif not record["evaluations"]:  # of an experiment, what dev said in training is enough
             sentence = f"{path} has no evaluations: run `oneofmany evaluate {path} DATA` first"
             if named:
                 raise FileError(sentence)
             tell(sentence)
         records.append(record)
-    if not any(record["evaluations"] for record in records):
+    if not any(record["evaluations"] or "experiment" in record for record in records):
         raise FileError(f"none of the {len(records)} runs found has an evaluation: run `oneofmany evaluate` first")
     return records
 

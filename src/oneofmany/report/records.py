@@ -129,10 +129,13 @@ class Grid:
     Args:
         runs: the records, ordered as in the paper and by seed.
         left_out: name of every other record and why it does not count.
+        experiments: records that say which experiment they are of (``record["experiment"]``): other settings or data
+            than their recipe's, shown beside it and never in its place.
     """
 
     runs: tuple[Record, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    experiments: tuple[Record, ...] = ()
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Grid:
@@ -143,9 +146,13 @@ class Grid:
         """
         left_out: list[tuple[str, str]] = []
         recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
+        experiments: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
         for record in records:
             settings = {k: v for k, v in record["settings"].items() if k not in NO_RESULT}
-            seeds = recipes[record["recipe"]][json.dumps(settings, sort_keys=True)]
+            if "experiment" in record:
+                seeds = experiments[record["recipe"], record["experiment"]]
+            else:
+                seeds = recipes[record["recipe"]][json.dumps(settings, sort_keys=True)]
             if not record.get("finished", True):
                 left_out.append((record["name"], "it is not finished"))
             elif record["seed"] in seeds:
@@ -158,8 +165,10 @@ class Grid:
             runs += kept.values()
             why = "other settings of the same recipe have more seeds or are better on dev"
             left_out += [(record["name"], why) for other in others for record in other.values()]
-        runs.sort(key=lambda r: (variant_of(r), *order_of(r["task"], r["objective"]), r["seed"]))
-        return cls(tuple(runs), tuple(left_out))
+        others = [record for seeds in experiments.values() for record in seeds.values()]
+        runs.sort(key=_place)
+        others.sort(key=lambda record: (*_place(record)[:-1], record["experiment"], record["seed"]))
+        return cls(tuple(runs), tuple(left_out), tuple(others))
 
     def at(self, task: str, objective: str, variant: str = "") -> list[Record]:
         """The runs of one cell of a table, ordered by seed."""
@@ -181,6 +190,10 @@ class Grid:
     def other_variants(self) -> list[str]:
         """The variants other than the paper's, in alphabetical order."""
         return sorted({variant_of(record) for record in self.runs} - set(PAPER_VARIANTS))
+
+
+def _place(record: Record) -> tuple[str | int, ...]:
+    return (variant_of(record), *order_of(record["task"], record["objective"]), record["seed"])
 
 
 def _preference(seeds: dict[int, Record]) -> tuple[float, ...]:

@@ -75,12 +75,13 @@ class Table:
                 found.append((", ".join(cell.text for cell in row[: self.labels] if cell.text), made))
         return found
 
-    def markdown(self) -> str:
-        """The table with its title and note; the best are bold."""
+    def markdown(self, titled: bool = True) -> str:
+        """The table with its note and, where wanted, its title; the best are bold."""
         aligned = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
         lines = [_line(column.full_name for column in self.columns), _line(aligned)]
         lines += [_line(f"**{_plain(c.text)}**" if c.best else _plain(c.text) for c in row) for row in self.rows]
-        return "\n".join([f"### {self.title}", "", *lines, *(["", self.note] if self.note else []), ""])
+        title = [f"### {self.title}", ""] if titled else []
+        return "\n".join([*title, *lines, *(["", self.note] if self.note else []), ""])
 
     def csv(self) -> str:
         """All numbers in full precision, and the commands behind each row."""

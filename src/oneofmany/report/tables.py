@@ -5,7 +5,9 @@ from __future__ import annotations
 from oneofmany.report import paper
 from oneofmany.report.cells import accuracy_cell, interval_cell, seeds_cell, test_commands
 from oneofmany.report.comparisons import seed_gains, significance, training_data_of, unique_training
+from oneofmany.report.learned import our_tables
 from oneofmany.report.other_tables import every_run, other_data, own_results, several_starts
+from oneofmany.report.ours import is_ours
 from oneofmany.report.paper import OBJECTIVES, SUBSETS, TASKS, name_of
 from oneofmany.report.records import (
     Evaluation,
@@ -20,18 +22,24 @@ from oneofmany.report.table import Cell, Column, Table, columns, difference, of_
 
 def all_tables(grid: Grid) -> list[Table]:
     """Every table of the report, in order."""
+    return [*general_tables(grid), *our_tables(grid)]
+
+
+def general_tables(grid: Grid) -> list[Table]:
+    """The paper's tables and those of all runs but our network's, which has tables of its own."""
     of_paper = grid.paper_variants()
-    compared = {record["recipe"] for record in grid.runs if training_data_of(record)}
-    own = [v for v in grid.other_variants() if {r["recipe"] for r in grid.runs if variant_of(r) == v} - compared]
+    others = Grid(tuple(record for record in grid.runs if not is_ours(record)))
+    compared = {record["recipe"] for record in others.runs if training_data_of(record)}
+    own = [v for v in others.other_variants() if {r["recipe"] for r in others.runs if variant_of(r) == v} - compared]
     more = (standard_errors, seed_gains, significance, unique_training)
     return [
         *(accuracy(grid, variant) for variant in of_paper),
-        *(own_results(grid, variant) for variant in own),
+        *(own_results(others, variant) for variant in own),
         *(table(grid, variant) for variant in of_paper for table in more),
-        several_starts(grid),
-        other_data(grid),
+        several_starts(others),
+        other_data(others),
         data_statistics(grid),
-        every_run(grid),
+        every_run(others),
     ]
 
 

@@ -16,6 +16,9 @@ OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
 TWO_PHASES: tuple[ObjectiveName, ...] = ("iexplr", "selectr")
 """Objectives that start from a pre-trained network (section 3.5)."""
 
+CHOOSING: tuple[ObjectiveName, ...] = ("ccloss", "minloss", "iexplr", "selectr")
+"""Objectives that weigh the listed solutions by how close the network is to them."""
+
 
 @dataclass(frozen=True)
 class PhaseSettings:
@@ -113,6 +116,8 @@ class Settings:
     """Share of queries that show random cells of one listed solution; only the solutions that agree stay listed."""
     burn_in: tuple[int, ...] = (0,)
     """Steps without a gradient before the trained ones; every update draws one of these numbers."""
+    discover: bool = False
+    """A valid answer of the network's own joins the listed solutions of its query."""
     evaluate_every: int = 250
     """Updates between two evaluations on dev."""
     dev_queries: int | None = None
@@ -182,8 +187,12 @@ def _check(s: Settings) -> None:
             raise ValueError(f"{name}: expected more than 0, got {value}")
     if not s.burn_in or min(s.burn_in) < 0:
         raise ValueError(f"burn_in: expected numbers of steps from 0, got {s.burn_in}")
-    if s.network.kind != "equivariant" and (s.starts > 1 or s.burn_in != (0,)):
-        raise ValueError(f"starts and burn_in: only the equivariant network has them, got kind {s.network.kind}")
+    if s.network.kind != "equivariant" and (s.starts > 1 or s.burn_in != (0,) or s.discover):
+        raise ValueError(
+            f"starts, burn_in and discover: only the equivariant network has them, got kind {s.network.kind}"
+        )
+    if s.discover and s.objective not in CHOOSING:
+        raise ValueError(f"discover: expected an objective of {', '.join(CHOOSING)}, got {s.objective}")
 
 
 def _numbers(settings: Any, prefix: str = "") -> Iterator[tuple[str, float]]:

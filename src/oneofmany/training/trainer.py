@@ -242,7 +242,7 @@ class Trainer:
         self._log(line)
         score = self.group.from_first(dev["score"], self.device)
         found = Candidate({}, dev | {"score": score, "update": at.update, "phase": phase.name})
-        if found.better_than(self.best):
+        if self.best is None or not self.best.better_than(found):  # of equals the later, which has seen more
             found.weights = weights_of(self.learners.evaluated)
             self.best = found
             self._keep(found)

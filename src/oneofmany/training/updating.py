@@ -12,6 +12,7 @@ from oneofmany.data.batches import DeviceData
 from oneofmany.networks.protocol import arguments_of
 from oneofmany.objectives import Objective, SelectR, binary_hamming_reward, hamming_reward
 from oneofmany.problems import Batch
+from oneofmany.training.discovering import discover
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, Optimiser, precision_on
 from oneofmany.training.phases import Phase, build_objective
@@ -102,7 +103,8 @@ class Updater:
             inputs["seed"] = torch.randint(2**62, (1,), generator=generator, device=self.device)
         if self.objective.draws:
             listed = 1 if str(phase.settings.sampling).startswith("pairs") else self.data.most_listed
-            inputs["weights"] = torch.rand(size, listed, generator=generator, device=self.device)[self.rows]
+            places = listed + s.discover
+            inputs["weights"] = torch.rand(size, places, generator=generator, device=self.device)[self.rows]
         return inputs
 
     def _burn_in(self, update: int) -> int:
@@ -117,10 +119,12 @@ class Updater:
         batch = self.data.batch(inputs["rows"], phase.settings.sampling)
         if s.reveal:
             batch = reveal(batch, s.reveal, inputs["reveal"])
-        offset = int(learners.network.value_offset)  # pyright: ignore
-        solutions, mask = batch.solutions + offset, batch.mask
         with torch.set_grad_enabled(phase.trains != "selector"):
             logits = self._predict(learners.network, batch, inputs, burn_in)
+        if s.discover:
+            batch = discover(batch, logits[-1, : len(batch)])
+        offset = int(learners.network.value_offset)  # pyright: ignore
+        solutions, mask = batch.solutions + offset, batch.mask
         local = self._local(mask)
         counts = self.group.sum(local)
         zero = torch.zeros((), device=self.device)
