@@ -32,7 +32,7 @@ from oneofmany.runs.record import checksum_of
 
 Device = Literal["auto", "cpu", "cuda"]
 
-DECIDING = ("readout", "steps", "starts", "choose", "seed", "batch", "precision")
+DECIDING = ("readout", "steps", "starts", "choose", "seed", "patience", "batch", "precision")
 """Settings that two evaluations of the same weights on the same data must agree in to be the same one."""
 
 
@@ -69,6 +69,7 @@ def evaluate_run(
     batch_size: int = 1024,
     device: Device = "auto",
     precision: Precision | None = None,
+    patience: int | None = None,
     name: str | None = None,
     force: bool = False,
     tell: Callable[[str, int, int], None] | None = None,
@@ -85,6 +86,7 @@ def evaluate_run(
         batch_size: as in ``evaluate``.
         device: auto takes a GPU where there is one.
         precision: of the activations; None takes bfloat16 for the equivariant network on a GPU, else float32.
+        patience: as in ``evaluate``.
         name: under which a run folder keeps the predictions; the data file's, with what is unusual, if None.
         force: evaluate again and overwrite what was kept under this name.
         tell: as in ``evaluate``.
@@ -108,8 +110,9 @@ def evaluate_run(
         "starts": starts,
         "choose": choose if starts > 1 else "residual",
         "seed": seed,
+        "patience": patience,
     }
-    standard = {"steps": usual, "starts": 1, "choose": "residual", "seed": 0}
+    standard = {"steps": usual, "starts": 1, "choose": "residual", "seed": 0, "patience": None}
     unusual = {key: value for key, value in asked.items() if value != standard[key]}
     how = {"batch": (batch_size, 1024), "precision": (precision, None), "name": (name, None)}
     options = unusual | {key: value for key, (value, default) in how.items() if value != default}

@@ -168,8 +168,9 @@ def test_several_starts_have_a_name_of_their_own(runs, call):
     assert code == 0
     assert re.search("one trajectory +chosen without rules +chosen with the checker", out)
     call("evaluate", run, data, "--starts", 3, "--choose", "confidence", "--steps", 5, "--seed", 1)
+    call("evaluate", run, data, "--patience", 2)
     call("evaluate", run, data, "--choose", "confidence", "--steps", 4)  # as usual: nothing to choose, the usual steps
-    names = ["test", "test-starts3", "test-steps5-starts3-confidence-seed1"]
+    names = ["test", "test-patience2", "test-starts3", "test-steps5-starts3-confidence-seed1"]
     assert sorted(file.stem for file in (run / "predictions").iterdir()) == names
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from oneofmany.data.benchmark import BENCHMARK, build_benchmark
+from oneofmany.data.benchmark import BENCHMARK, SIZES, build_benchmark
 from oneofmany.data.futoshiki import build_futoshiki, neighbour_pairs
 from oneofmany.data.latin import latin_squares
 from oneofmany.data.nqueens import build_nqueens
@@ -381,3 +381,12 @@ def test_the_benchmark_is_as_said():
             assert "sudoku" in name or build.args[:2] == twin.args[:2]
     with pytest.raises(ValueError, match="expected one of"):
         build_benchmark("sudoku-valid")
+
+
+def test_larger_boards_have_half_of_them_given():
+    for name, size, given in (("nqueens14-test", 14, 7), ("futoshiki7-test", 7, 25)):
+        data = build_benchmark(name)
+        assert (data.problem.size, len(data)) == (size, 1_000)
+        assert ((data.query > 0).sum(1) == given).all()
+    (low, high), cells = SIZES["sudoku16-test"].keywords["givens"], 16 * 16  # pyright: ignore[reportFunctionMemberAccess]
+    assert low == high == round(0.6 * cells)

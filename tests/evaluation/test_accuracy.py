@@ -309,6 +309,18 @@ def test_the_seed_decides_the_noise():
     assert network.training
 
 
+def test_patience_stops_where_the_answer_stays():
+    torch.manual_seed(0)
+    network = EquivariantNetwork(QUEENS.problem, width=8, steps=3)
+    whole = {steps: evaluate(network, QUEENS, steps=steps) for steps in range(1, 41)}
+    patient = evaluate(network, QUEENS, steps=40, patience=4)
+    assert (patient.steps < 40).any()
+    for query, steps in enumerate(patient.steps):
+        assert (patient.answers[query] == whole[int(steps)].answers[query]).all()
+        if steps < 40:
+            assert all((patient.answers[query] == whole[s].answers[query]).all() for s in range(steps - 4, steps + 1))
+
+
 def test_bfloat16():
     class Multiplies(nn.Module):
         value_offset = 0

@@ -117,11 +117,12 @@ def test_the_pretrained_network_can_stay_a_candidate(data, tmp_path, monkeypatch
     assert load_network(tmp_path / "run" / "weights.safetensors").card["dev"] == result["dev"]
 
 
-def test_one_phase_keeps_the_first_of_the_best(data, tmp_path, monkeypatch):
-    dev = Scripted(monkeypatch, [0.2, 0.4, 0.4])
+@pytest.mark.parametrize(("scores", "kept"), [([0.2, 0.4, 0.3], 1), ([0.2, 0.4, 0.4], 2), ([0.5, 0.4, 0.4], 0)])
+def test_one_phase_keeps_the_last_of_the_best(data, tmp_path, monkeypatch, scores, kept):
+    dev = Scripted(monkeypatch, scores)
     result = run(small("naive"), data, tmp_path / "run")
-    assert (result["dev"]["update"], result["updates"]) == (4, 6)
-    assert_same_tensors(load_file(tmp_path / "run" / "weights.safetensors"), dev.shown[1])
+    assert (result["dev"]["update"], result["updates"]) == (2 * (kept + 1), 6)
+    assert_same_tensors(load_file(tmp_path / "run" / "weights.safetensors"), dev.shown[kept])
 
 
 def test_a_second_phase_for_one_phase_objectives(data, tmp_path, monkeypatch):

@@ -128,6 +128,7 @@ def benchmark(
     out: Path,
     clues: Path | None = None,
     only: tuple[str, ...] = (),
+    sizes: bool = False,
     force: bool = False,
 ) -> None:
     """Build the data sets of the benchmark with their fixed seeds; files that exist are left alone.
@@ -138,18 +139,19 @@ def benchmark(
         out: the folder to fill; it is made where it does not exist.
         clues: list of 17-clue puzzles for the Sudoku sets; without it they come from our own minimal puzzles and are
             named sudoku-own-....
-        only: names of the sets to build, for example nqueens-train nqueens-dev; all by default.
+        only: names of the sets to build, for example nqueens-train nqueens-dev; all of the paper's by default.
+        sizes: also build the larger boards, such as nqueens20-test.
         force: build and overwrite files that exist.
     """
-    from oneofmany.data.benchmark import BENCHMARK, build_benchmark
+    from oneofmany.data.benchmark import BENCHMARK, SIZES, build_benchmark
 
     for name in only:
-        if name not in BENCHMARK:
-            raise ValueError(f"--only: expected names among {', '.join(BENCHMARK)}, got {name!r}")
+        if name not in BENCHMARK | SIZES:
+            raise ValueError(f"--only: expected names among {', '.join(BENCHMARK | SIZES)}, got {name!r}")
     if clues is not None and not clues.is_file():
         raise FileError(f"{clues} is not a file")
     out.mkdir(parents=True, exist_ok=True)
-    for name in only or BENCHMARK:
+    for name in dict.fromkeys((*(only or BENCHMARK), *(SIZES if sizes else ()))):
         shown = name.replace("sudoku-", "sudoku-own-") if clues is None else name
         path = out / f"{shown}.safetensors"
         if path.exists() and not force:

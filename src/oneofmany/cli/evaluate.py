@@ -32,6 +32,7 @@ def evaluate(
     batch: int = 1024,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     precision: Literal["float32", "bfloat16"] | None = None,
+    patience: int | None = None,
     name: str | None = None,
     force: bool = False,
 ) -> None:
@@ -56,8 +57,10 @@ def evaluate(
         batch: how many queries are answered at once.
         device: auto takes a GPU where there is one.
         precision: of the network's activations; bfloat16 for the equivariant network on a GPU, else float32 by default.
-        name: under which a run folder keeps the predictions; the data file's by default, with steps, starts, choose
-            and seed where they are unusual, such as nqueens-test-starts8.
+        patience: stop a query once its answer has not changed for so many steps: with 8, several times quicker and
+            hardly ever another answer. Off by default.
+        name: under which a run folder keeps the predictions; the data file's by default, with steps, starts, choose,
+            seed and patience where they are unusual, such as nqueens-test-starts8.
         force: evaluate again and overwrite what was kept.
     """
     import torch
@@ -81,6 +84,7 @@ def evaluate(
                 batch_size=batch,
                 device=device,
                 precision=precision,
+                patience=patience,
                 name=name,
                 force=force,
                 tell=tell,

@@ -28,6 +28,13 @@ BENCHMARK: dict[str, Callable[..., Dataset]] = {
 }
 """Name of a file -> its builder. Table 2 used 18 blanks for Futoshiki's test (the text says 20: ``futoshiki20``)."""
 
+SIZES: dict[str, Callable[..., Dataset]] = {
+    **{f"nqueens{n}-test": partial(build_nqueens, n, n - n // 2, 1_000, "test", seed=3) for n in (12, 14, 16, 20)},
+    **{f"futoshiki{n}-test": partial(build_futoshiki, n, n * n // 2, 5, 1_000, "test", seed=3) for n in (7, 9)},
+    "sudoku16-test": partial(build_sudoku, 1_000, "test", seed=3, size=16, givens=(154, 154)),
+}
+"""Larger boards than those of training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
+
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
     **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
@@ -42,7 +49,7 @@ TINY: dict[str, Callable[..., Dataset]] = {
 
 def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
     """Build one data set of the benchmark; ``clues`` is the list of 17-clue puzzles, for Sudoku alone."""
-    builders = BENCHMARK | TINY
+    builders = BENCHMARK | SIZES | TINY
     if name not in builders:
         raise ValueError(f"name: expected one of {', '.join(builders)}, got {name!r}")
     return builders[name](clues=clues) if name.startswith("sudoku") and name in BENCHMARK else builders[name]()

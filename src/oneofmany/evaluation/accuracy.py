@@ -130,6 +130,7 @@ def evaluate(
     batch_size: int = 1024,
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
+    patience: int | None = None,
     tell: Callable[[str, int, int], None] | None = None,
 ) -> Outcomes:
     """Answer all queries and check the answers.
@@ -147,6 +148,7 @@ def evaluate(
         batch_size: queries at a time.
         device: where a ``Dataset`` is put; a ``DeviceData`` stays where it is.
         precision: ``bfloat16`` runs the network under autocast.
+        patience: stop a query once its answer has not changed for so many steps, as in ``predict``.
         tell: called with what is done, how many answers there are, and of how many.
     """
     _check(network, readout, starts, batch_size, precision)
@@ -158,7 +160,7 @@ def evaluate(
         for batch in placed.in_order(batch_size):
             with _running(placed.device, precision):
                 # Start after start, each over all queries: so the first one's noise does not depend on their number.
-                prediction = predict(network, batch, steps=steps, generator=generator, choose=choose)
+                prediction = predict(network, batch, steps=steps, generator=generator, choose=choose, patience=patience)
             if starts > 1 and choose == "residual" and prediction.residual is None:
                 raise ValueError("choose: expected 'confidence' where there are no two steps to compare")
             parts.append(_read(prediction, batch, readout, first=start == 0))
