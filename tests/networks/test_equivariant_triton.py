@@ -108,7 +108,8 @@ def test_bfloat16_is_as_close_as_without_the_kernels(problem, M, monkeypatch):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_widths_that_the_kernels_cannot_do_run_without_them():
-    network = EquivariantNetwork(nqueens(5), width=24).cuda()
+@pytest.mark.parametrize(("problem", "width", "B"), [(nqueens(5), 24, 3), (nqueens(40), 16, 2), (nqueens(5), 16, 0)])
+def test_what_the_kernels_cannot_do_runs_without_them(problem, width, B):
+    network = EquivariantNetwork(problem, width=width).cuda()
     with torch.autocast("cuda", torch.bfloat16):
-        assert network(random_batch(nqueens(5), 3, 0), steps=2).isfinite().all()
+        assert network(random_batch(problem, B, 0), steps=2).isfinite().all()

@@ -205,7 +205,7 @@ class EquivariantNetwork(nn.Module):
 
     def _kernels(self, state: Tensor, tables: RuleTables, values: int) -> Any:
         """The module of Triton kernels where they apply, else None: bfloat16 on a GPU, not under a compiler."""
-        if not state.is_cuda or torch.compiler.is_compiling() or find_spec("triton") is None:
+        if not state.is_cuda or not state.numel() or torch.compiler.is_compiling() or find_spec("triton") is None:
             return None
         if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
             return None

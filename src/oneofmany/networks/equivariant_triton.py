@@ -102,10 +102,9 @@ def _relations(tables: RelationTables, block: Any, choices: int) -> _Relations:
 
 
 def supported(block: Any, tables: RuleTables, values: int) -> bool:
-    """Whether the kernels can do a block of these widths: powers of two from 16, and slots that fit into a byte."""
-    widths = (block.width, block.pooled, block.hidden)
-    small = max(tables.members.shape[1], 2 * values) < 127
-    return small and all(16 <= n <= 128 and n & (n - 1) == 0 for n in widths)
+    """Whether the kernels can do it: powers of two as widths, slots that fit into a byte, loops short enough."""
+    powers = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))
+    return powers and tables.members.shape[1] <= 32 and tables.rules.shape[1] <= 16 and 2 * values < 127
 
 
 def run_steps(

@@ -26,7 +26,7 @@ class _Phases(TypedDict, total=False):
 
 
 def equivariant(task: str, objective: ObjectiveName) -> Settings:
-    """One H200: 40 seconds on N-Queens, 20 on Futoshiki, 80 on Sudoku; every objective with the same budget."""
+    """One H200, two runs at a time: 90 seconds or less on N-Queens, 50 on Futoshiki, 150 on Sudoku."""
     updates = {"nqueens": 8_000, "futoshiki": 2_000, "sudoku": 3_000}[task]
     return Settings(
         recipe=f"{task}/{objective}/equivariant",
