@@ -4,8 +4,9 @@
     python results/publish.py --check    # fail if they are out of step
 
 A page names a table in a comment, <!-- results: NAME -->, and all up to <!-- end --> is replaced by the table made from
-the records in results/ (``weights``: by the cards of the bundled networks). Or it names a file in a comment,
-<!-- results/benchmarks/NAME.txt -->, and the code block after it is replaced by the file.
+the records in results/ (``claims``: by the list of the paper's claims; ``weights``: by the cards of the bundled
+networks). Or it names a file in a comment, <!-- results/benchmarks/NAME.txt -->, and the code block after it is
+replaced by the file.
 """
 
 import re
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bundle import markdown as cards
 from oneofmany.files import FileError
 from oneofmany.report import Grid, read_records
+from oneofmany.report.claims import UNKNOWN, check_claims, claims_markdown
 from oneofmany.report.figures import all_charts
 from oneofmany.report.html import render
 from oneofmany.report.table import Table
@@ -29,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FILE = re.compile(r"(<!-- (results/benchmarks/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+MAIN = "table-2-accuracy"
+"""The table that says the commands of the runs that other tables are made of too."""
 NOTHING = "Nothing has been measured here yet."
 
 
@@ -45,13 +49,35 @@ def warn(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def block(table: Table) -> str:
-    """A table and, folded, the commands behind each of its rows; one sentence where no run stands behind it."""
+def block(table: Table, main: Table | None = None, commands_too: bool = True) -> str:
+    """A table and, folded, the commands behind each of its rows; one sentence where no run stands behind it.
+
+    Args:
+        table: what to show.
+        main: where the same runs stand with their commands already; those are not said again.
+        commands_too: False leaves the commands out.
+    """
     if not table.filled:
         return f"{NOTHING}\n"
+    if not commands_too:
+        return table.markdown(titled=False)
+    if main is not None and table is not main and _commands(table) <= _commands(main):
+        return "\n".join([table.markdown(titled=False), "The commands are those of the same runs in Table 2.", ""])
     lines = [line for what, commands in table.commands() for line in (f"# {what}", *commands, "")]
     commands = ["<details><summary>Commands behind the numbers</summary>", "", "```text", *lines[:-1], "```", ""]
     return "\n".join([table.markdown(titled=False), *commands, "</details>", ""])
+
+
+def _commands(table: Table) -> set[str]:
+    return {command for _, commands in table.commands() for command in commands}
+
+
+def claims(grid: Grid) -> str:
+    """The paper's claims with our verdicts; one sentence where the runs decide none of them."""
+    checked = check_claims(grid)
+    if all(claim.ours.verdict == UNKNOWN for claim in checked):
+        return f"{NOTHING}\n"
+    return f"{claims_markdown(checked)}\n{grid.counting()}\n"
 
 
 def bundled(weights: Path) -> str:
@@ -91,9 +117,15 @@ def _nothing(figure: Any, theme: dict[str, str]) -> None:
 def outputs(root: Path = ROOT, pictures: bool = True) -> Iterator[tuple[Path, str]]:
     """Every file that is made from results/, with its text."""
     grid = read_grid(root / "results")
-    blocks = {made.name: block(made) for made in all_tables(grid)}
+    tables = all_tables(grid)
+    main = next(table for table in tables if table.name == MAIN)
+    blocks = {table.name: block(table, main) for table in tables}
+    blocks["claims"] = claims(grid)
     blocks["weights"] = bundled(root / "src" / "oneofmany" / "weights")
-    for path in sorted([root / "README.md", *(root / "docs").rglob("*.md")]):
+    # The README is for a first look: the pages that it links to say the commands.
+    short = {table.name: block(table, commands_too=False) for table in tables}
+    yield root / "README.md", filled((root / "README.md").read_text(encoding="utf-8"), short, root)
+    for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
     yield root / "docs" / "report.html", report(grid, pictures)
 

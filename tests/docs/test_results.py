@@ -3,19 +3,32 @@
 import json
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from oneofmany.cli import sweep
+from oneofmany.cli.train import resolve
+from oneofmany.recipes import recipe
 from oneofmany.report import Grid
+from oneofmany.report.agreement import summary
+from oneofmany.report.claims import check_claims, claims_markdown
 from oneofmany.report.learned import our_tables
 from oneofmany.report.ours import each_run, main_table
+from oneofmany.report.tables import general_tables
 from report.our_records import our_experiments, our_runs
+from report.paper_records import set_apart, table_2
+from report.paper_records import write as write_paper
 
 ROOT = Path(__file__).parents[2]
 PUBLISH = runpy.run_path(str(ROOT / "results" / "publish.py"))
+NOTHING = PUBLISH["NOTHING"]
+REPRODUCTION = (ROOT / "docs" / "reproduction.md").read_text()
+ELSEWHERE = {"starts", "other-data"}
+"""Tables of other networks and data, which the report alone shows."""
 MARK = re.compile(r"<!-- results: ([\w-]+) -->")
 
 
@@ -28,7 +41,69 @@ def test_published_results_are_in_step():
 def test_every_table_of_our_network_has_its_place():
     names = MARK.findall((ROOT / "docs" / "results.md").read_text())
     assert names == [table.name for table in our_tables(Grid.of([]))]
-    assert MARK.findall((ROOT / "README.md").read_text()) == ["ours"]
+    assert set(MARK.findall((ROOT / "README.md").read_text())) <= {"ours", "reproduction"}
+
+
+def test_every_table_of_the_papers_networks_has_its_place():
+    names = MARK.findall(REPRODUCTION)
+    expected = {table.name for table in general_tables(Grid.of([]))} - ELSEWHERE
+    assert len(names) == len(set(names))
+    assert set(names) == {*expected, "claims"}
+
+
+def test_a_page_of_the_papers_networks(root):
+    """Made-up records fill every block; a part of them fills a part and says what is missing."""
+    page, blocks = root / "docs" / "reproduction.md", MARK.findall(REPRODUCTION)
+    page.write_text(REPRODUCTION)
+    (root / "README.md").write_text("<!-- results: reproduction -->\n<!-- end -->\n")
+    PUBLISH["publish"](root)
+    assert page.read_text().count(NOTHING) == len(blocks)
+    every = [*table_2(), *set_apart()]
+    write_paper(root / "results", [record for record in every if record["seed"] == 42 and record["task"] == "sudoku"])
+    PUBLISH["publish"](root)
+    part = page.read_text()
+    assert 0 < part.count(NOTHING) < len(blocks)
+    assert "| 7 of 21 | Naive 1729, 3120;" in part
+    assert "**not enough runs**" in part
+    write_paper(root / "results", every)
+    PUBLISH["publish"](root)
+    assert PUBLISH["stale"](root) == []
+    whole, grid = page.read_text(), Grid.of(every)
+    assert NOTHING not in whole
+    for table in general_tables(grid):
+        assert table.name in ELSEWHERE or table.markdown(titled=False) in whole
+    assert summary(grid).markdown(titled=False) in (root / "README.md").read_text()
+    assert claims_markdown(check_claims(grid)) in whole
+    # Every command is there, and not once more under tables that are made of the runs of Table 2 alone.
+    for record in every:
+        assert f"\n{record['command']}\n" in whole
+    assert whole.count("The commands are those of the same runs in Table 2.") >= 5
+
+
+def expand(line):
+    """The words of a command as the shell has them."""
+    words = []
+    for word in shlex.split(line):
+        braces = re.search(r"\{(.*)\}", word)
+        words += [word.replace(braces[0], part) for part in braces[1].split(",")] if braces else [word]
+    return words
+
+
+def test_the_commands_of_the_page_exist():
+    blocks = re.findall(r"^```console\n(.*?)^```", REPRODUCTION, re.DOTALL | re.MULTILINE)
+    lines = [line for text in blocks for line in text.splitlines() if line.startswith("oneofmany sweep")]
+    assert len(lines) >= 10
+    for line in lines:
+        asked = sweep.read_arguments(expand(line)[2:])
+        for name in asked.recipes:
+            for _, fields in sweep._points(asked, name):
+                assert resolve(name, [*asked.fields, *fields]).network.kind in ("nlm", "rrn")
+            assert all(file.name.startswith(name.split("/")[0]) for file in asked.evaluate)
+    (updates,) = {number for line in lines for number in re.findall(r"--second.updates (\d+)", line)}
+    assert f"`{updates}` updates is N-Queens'" in REPRODUCTION
+    for task, said in (("nqueens", updates), ("futoshiki", updates), ("sudoku", "15625")):
+        assert recipe(f"{task}/selectr/large-batch").second.updates == int(said)
+        assert f"`{said}`" in REPRODUCTION
 
 
 @pytest.fixture
@@ -47,9 +122,9 @@ def root(tmp_path):
 
 def write(root, records):
     for record in records:
-        folder = root / "results" / ("learned/" + record["experiment"] if "experiment" in record else "ours")
+        folder = root / "results" / record.get("apart", "ours")
         folder.mkdir(parents=True, exist_ok=True)
-        kept = {key: value for key, value in record.items() if key != "experiment"}
+        kept = {key: value for key, value in record.items() if key != "apart"}
         (folder / f"{record['name'].replace('/', '-')}.json").write_text(json.dumps(kept))
 
 

@@ -72,7 +72,7 @@ def our_runs(queries=90):
 def experiment(name, recipe, dev, train=None, evaluations=None, **changes):
     """results/learned/NAME: one run with other settings."""
     record = fake_record(recipe, 42, evaluations or {}, dev=dev, network="equivariant", train=train)
-    return settings(record, **changes) | {"experiment": name}
+    return settings(record, **changes) | {"apart": f"learned/{name}"}
 
 
 def our_experiments():

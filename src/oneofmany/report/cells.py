@@ -18,12 +18,12 @@ def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 
 def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
-    """``99.87 [99.70, 100.04]``, the mean over seeds and Student's t interval; with one seed its value alone."""
+    """``99.87 [99.70, 100.00]``, the mean over seeds and Student's t interval, cut at 0 and 100; with one seed its value alone."""
     if summary is None:
         return Cell()
     text, numbers = f"{summary.mean:.2f}", {"mean": summary.mean}
     if summary.low is not None and summary.high is not None:
-        text += f" [{summary.low:.2f}, {summary.high:.2f}]"
+        text += f" [{max(summary.low, 0):.2f}, {min(summary.high, 100):.2f}]"
         numbers |= {"low": summary.low, "high": summary.high}
     return Cell(text, numbers, commands, best=top)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import hypot
 
@@ -37,9 +37,20 @@ class CheckedClaim:
 
 
 def check_claims(grid: Grid) -> list[CheckedClaim]:
-    """Every claim with what the first of the grid's ``paper_variants`` and the paper's own numbers say of it."""
-    ours, papers = OurResults(grid, grid.paper_variants()[0]), PapersResults()
+    """Every claim with what the runs that count and the paper's own numbers say of it."""
+    ours, papers = OurResults(grid), PapersResults()
     return [CheckedClaim(text, where, check(ours), check(papers)) for text, where, check in CLAIMS]
+
+
+def claims_markdown(claims: Sequence[CheckedClaim]) -> str:
+    """A numbered list: every claim with our verdict and its evidence."""
+    lines = []
+    for number, claim in enumerate(claims, 1):
+        mark = f"{number}. "
+        lines.append(f"{mark}**{claim.ours.verdict}**: {claim.claim} ({claim.where})")
+        # Only with this indent a list belongs to its item.
+        lines += [f"{' ' * len(mark)}* {line}" for line in claim.ours.evidence]
+    return "\n".join([*lines, ""])
 
 
 def _all(parts: Iterable[tuple[str, bool | None]], enough: int | None = None) -> Finding:

@@ -14,13 +14,15 @@ from oneofmany.report.records import (
     PAPER_VARIANTS,
     Grid,
     Record,
+    Schedule,
+    of_schedule,
     over_runs,
     percent,
     test_evaluation,
     valid_of,
     variant_of,
 )
-from oneofmany.report.table import Cell, Column, Table, columns, difference, of_variant, signed, slug
+from oneofmany.report.table import Cell, Column, Table, columns, difference, signed, slug
 
 
 def overall_by_seed(records: Sequence[Record]) -> dict[int, float]:
@@ -30,12 +32,13 @@ def overall_by_seed(records: Sequence[Record]) -> dict[int, float]:
     return {seed: score for seed, score in scores.items() if score is not None}
 
 
-def seed_gains(grid: Grid, variant: str = "") -> Table:
+def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
     """The appendix's table: points that SelectR gains over MinLoss, seed by seed."""
+    schedule = schedule or grid.counting()
     ours: dict[str, dict[int, float]] = {}
     commands: dict[str, tuple[str, ...]] = {}
     means: dict[str, Cell] = {}
-    for task in TASKS:
+    for task, variant in schedule.variants.items():
         selectr, minloss = (overall_by_seed(grid.at(task, objective, variant)) for objective in ("selectr", "minloss"))
         shared = sorted(selectr.keys() & minloss.keys())
         if not shared:
@@ -60,18 +63,18 @@ def seed_gains(grid: Grid, variant: str = "") -> Table:
         published = paper.MEAN_GAINS[task]
         last += [means.get(task, Cell()), Cell(signed(published), {"points": published})]
     return Table(
-        slug("seed-gains", variant),
-        f"Gain of SelectR over MinLoss by seed, points on all test queries{of_variant(variant)}",
+        slug("seed-gains", schedule.name),
+        "Gain of SelectR over MinLoss by seed, points on all test queries" + of_schedule(schedule),
         columns(("seed",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
         (*rows, tuple(last)),
         "Only seeds that both have; ± is the standard error of the paired differences.",
     )
 
 
-def significance(grid: Grid, variant: str = "") -> Table:
+def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
     """McNemar's exact test of SelectR against MinLoss: the runs that dev picks, on the whole test set."""
-    rows = []
-    for task in TASKS:
+    schedule, rows = schedule or grid.counting(), []
+    for task, variant in schedule.variants.items():
         published = Cell(f"{paper.MCNEMAR[task]:.3g}", {"p": paper.MCNEMAR[task]})
         pair = compared_pair(grid, task, variant)
         if pair is None:
@@ -84,8 +87,8 @@ def significance(grid: Grid, variant: str = "") -> Table:
         counts = [Cell(f"{n:,}", {"": n}, commands) for n in (found.only_first, found.only_second, both, neither)]
         rows.append((Cell(name_of(task)), *counts, Cell(f"{found.p:.3g}", {"p": found.p}, commands), published))
     return Table(
-        slug("mcnemar", variant),
-        f"SelectR against MinLoss: exact McNemar test{of_variant(variant)}",
+        slug("mcnemar", schedule.name),
+        "SelectR against MinLoss: exact McNemar test" + of_schedule(schedule),
         columns(
             ("task",),
             (
@@ -122,14 +125,26 @@ def training_data_of(record: Record) -> tuple[str, str, str] | None:
     return size, "os" if only_os else "mixed", last if last in PAPER_VARIANTS else ""
 
 
-def unique_training(grid: Grid, variant: str = "") -> Table:
+def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list[Record]:
+    """The runs of a cell of the comparison, among those that count and among the controls, ordered by seed."""
+    # A control with the settings of Table 2's Unique (a second phase, say) is another experiment.
+    controls = [record for record in grid.set_apart("controls") if variant_of(record) not in PAPER_VARIANTS]
+    found: dict[int, Record] = {}
+    for record in (*grid.runs, *controls):
+        if training_data_of(record) == (size, stopped, schedule.variants.get("sudoku")):
+            found.setdefault(record["seed"], record)
+    return [found[seed] for seed in sorted(found)]
+
+
+def unique_training(grid: Grid, schedule: Schedule | None = None) -> Table:
     """RRN on 10k or 180k OS queries, stopped on OS dev or on mixed dev, beside the paper's two numbers."""
+    schedule = schedule or grid.counting()
     ten = {subset: paper.TABLE_2["sudoku", "unique", subset].mean for subset in ("os", "ms")}
     published = {("180k", "os"): paper.UNIQUE_180K, ("10k", "mixed"): ten}
     rows = []
     for size in ("10k", "180k"):
         for stopped in ("os", "mixed"):
-            records = [record for record in grid.runs if training_data_of(record) == (size, stopped, variant)]
+            records = unique_runs(grid, size, stopped, schedule)
             row = [Cell(size), Cell("OS alone" if stopped == "os" else "OS and MS")]
             for subset in ("os", "ms"):
                 summary, theirs = over_runs(records, subset), published.get((size, stopped), {}).get(subset)
@@ -138,8 +153,8 @@ def unique_training(grid: Grid, variant: str = "") -> Table:
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "paper", "difference")
     return Table(
-        slug("unique-training", variant),
-        f"Sudoku RRN trained on unique puzzles alone, accuracy in %{of_variant(variant)}",
+        slug("unique-training", schedule.name),
+        "Sudoku RRN trained on unique puzzles alone, accuracy in %" + of_schedule(schedule),
         (*columns(("OS training queries", "dev queries"), (("OS", each), ("MS", each))), Column("seeds")),
         tuple(rows),
         "Which weights are kept, and when training stops, is decided on the dev queries named. The paper evaluates a "

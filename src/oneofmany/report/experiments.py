@@ -35,7 +35,7 @@ def listed(grid: Grid) -> Table:
     """Sudoku with 1, 2, 5 or all solutions listed; nothing else differs from the recipe."""
     own = ours(grid)
     base = own.at("sudoku", MAIN_OBJECTIVE, VARIANT)
-    more = [r for r in own.experiments if base and r["recipe"] == base[0]["recipe"] and _only_listing(r, base[0])]
+    more = [r for r in own.apart if base and r["recipe"] == base[0]["recipe"] and _only_listing(r, base[0])]
     groups: dict[int, dict[int, Record]] = {}
     for record in [*base, *more]:
         if ((record.get("data") or {}).get("train") or {}).get("name") in LISTED:
@@ -61,7 +61,7 @@ def _only_listing(record: Record, base: Record) -> bool:
 
 def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
     """Setting -> (here, in ``base``) for everything that decides the result and differs, the training data too."""
-    here, there = (_flat({k: v for k, v in r["settings"].items() if k not in NO_RESULT}) for r in (record, base))
+    here, there = (flat({k: v for k, v in r["settings"].items() if k not in NO_RESULT}) for r in (record, base))
     # A setting that only one of the two versions knows tells nothing.
     found = {name: (here[name], there[name]) for name in here if name in there and here[name] != there[name]}
     data, other = ((r.get("data") or {}).get("train") or {} for r in (record, base))
@@ -70,11 +70,20 @@ def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
     return found
 
 
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+def changes(record: Record, base: Record) -> str:
+    """``burn_in 0 instead of 0, 16``: what ``different`` finds, names and phases that no run has aside."""
+    found = {name: values for name, values in different(record, base).items() if name != "recipe"}
+    if not any((r["settings"].get("second") or {}).get("updates") for r in (record, base)):
+        found = {name: values for name, values in found.items() if not name.startswith("second.")}
+    return "; ".join(f"{name} {_word(here)} instead of {_word(there)}" for name, (here, there) in found.items())
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by their full names, ``first.lr``."""
+    found = {}
     for name, value in settings.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
 
 
 def _word(value: Any) -> str:
@@ -87,16 +96,15 @@ def experiments(grid: Grid) -> Table:
     """Everything that was tried and is not the recipe, good or bad, beside the recipe with the same seeds."""
     own = ours(grid)
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in own.experiments:
-        groups.setdefault((record["recipe"], record["experiment"]), []).append(record)
+    for record in own.apart:
+        groups.setdefault((record["recipe"], record["apart"].removeprefix("learned/")), []).append(record)
     rows = []
     for (recipe, name), records in groups.items():
         seeds = {record["seed"] for record in records}
         every = [record for record in own.runs if record["recipe"] == recipe]
         base = [record for record in every if record["seed"] in seeds] or every
-        changed = different(records[0], base[0]) if base else {}
-        text = "; ".join(f"{key} {_word(here)} instead of {_word(there)}" for key, (here, there) in changed.items())
-        row = [Cell(recipe), Cell(name), Cell(text or ("nothing" if base else "there is no run of the recipe"))]
+        text = changes(records[0], base[0]) if base else "there is no run of the recipe"
+        row = [Cell(recipe), Cell(name), Cell(text or "nothing")]
         row += [*dev_cells(records), *dev_cells(base), count_cell(len(records))]
         rows.append((*row, training_cell(records), training_cell(base)))
     return Table(

@@ -10,6 +10,7 @@ import numpy as np
 
 from oneofmany.evaluation.scores import wilson
 from oneofmany.report import paper
+from oneofmany.report.anchors import anchor_charts
 from oneofmany.report.bins import Bin, bins_of
 from oneofmany.report.cells import test_commands
 from oneofmany.report.example2 import POINTS, START, boundaries
@@ -29,7 +30,7 @@ def all_charts(grid: Grid) -> list[Chart]:
     charts += [chart for task in dict.fromkeys(task for task, _ in cells) if (chart := givens_chart(grid, task))]
     charts += [chart for cell in cells if (chart := exploratory_chart(grid, *cell))]
     charts += [chart for cell in cells if (chart := training_chart(grid, *cell))]
-    return [*charts, *our_charts(grid), example_chart()]
+    return [*charts, *anchor_charts(grid), *our_charts(grid), example_chart()]
 
 
 def _about(task: str, variant: str) -> tuple[str, str]:

@@ -59,6 +59,7 @@ def render(grid: Grid, charts: Sequence[Chart] | None, viewers: Sequence[tuple[s
         claims=claims,
         verdicts=[(verdict, counts[verdict], words) for verdict, words in TALLY.items() if counts[verdict]],
         decided=counts[UNKNOWN] < len(claims),
+        unknown=UNKNOWN,
         charts=None if charts is None else [(chart, Markup(chart.svg)) for chart in charts],
         recipes=_recipes(grid),
         anchors=anchors,
@@ -107,15 +108,15 @@ def _shown(table: Table) -> dict[str, Any]:
 
 
 def _all_runs(grid: Grid) -> list[Record]:
-    return [*grid.runs, *grid.experiments]
+    return [*grid.runs, *grid.apart]
 
 
 def _title(record: Record) -> str:
-    return record["recipe"] + (f" ({record['experiment']})" if "experiment" in record else "")
+    return record["recipe"] + (f" ({record['apart']})" if "apart" in record else "")
 
 
 def _recipes(grid: Grid) -> list[dict[str, Any]]:
-    """Recipes and experiments with the settings that their runs share, and the runs."""
+    """Recipes, and what stands apart from them, with the settings that their runs share, and the runs."""
     found = []
     numbered = list(enumerate(_all_runs(grid)))
     for recipe, part in groupby(numbered, key=lambda pair: _title(pair[1])):

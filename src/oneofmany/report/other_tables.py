@@ -159,9 +159,10 @@ def other_data(grid: Grid, shown: Callable[[Record, str], bool] = lambda record,
 def every_run(grid: Grid) -> Table:
     """One row a run: dev, test with Wilson intervals, cell accuracy, agreement with a listed solution, cost."""
     rows = []
-    for record in grid.runs:
+    for record in (*grid.runs, *grid.apart):
         evaluation, dev = test_evaluation(record), dev_score(record)
-        row = [Cell(record["name"]), number_cell(None if dev < 0 else 100 * dev)]
+        title = record["name"] + (f" ({record['apart']})" if "apart" in record else "")
+        row = [Cell(title), number_cell(None if dev < 0 else 100 * dev)]
         commands = commands_of([record], [evaluation])
         for subset in SUBSETS:
             row.append(wilson_cell(None if evaluation is None else evaluation[subset], commands))

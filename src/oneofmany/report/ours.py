@@ -38,13 +38,13 @@ keeps the givens, can expect. Only above it a network has shown that it uses the
 
 Runs = Sequence[tuple[Record, Evaluation]]
 """Runs with one evaluation each."""
-INTERVALS = "Mean over seeds, with Student's t interval (95 %) over seeds, which may reach beyond 100."
+INTERVALS = "Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100."
 
 
 def ours(grid: Grid) -> Grid:
-    """The runs of our network's recipes alone, and all experiments with our network."""
+    """The runs of our network's recipes alone, and all that stands apart with our network."""
     runs = [record for record in grid.runs if is_ours(record)]
-    return Grid(tuple(runs), experiments=tuple(record for record in grid.experiments if is_ours(record)))
+    return Grid(tuple(runs), apart=tuple(record for record in grid.apart if is_ours(record)))
 
 
 def is_ours(record: Record) -> bool:
@@ -201,7 +201,7 @@ def objectives(grid: Grid) -> Table:
                 summary = found[objective, subset]
                 best = summary is not None and summary.mean == top[subset]
                 row.append(with_interval(summary, commands(runs), best))
-            row += [_against(runs, of.get(MAIN_OBJECTIVE, ())), count_cell(len(runs))]
+            row += [against(runs, of.get(MAIN_OBJECTIVE, ())), count_cell(len(runs))]
             updates = [record["updates"] for record, _ in runs if record.get("updates") is not None]
             row.append(number_cell(float(np.mean(updates)) if updates else None, ",.0f"))
             rows.append((*row, training_cell([record for record, _ in runs])))
@@ -219,7 +219,7 @@ def objectives(grid: Grid) -> Table:
     )
 
 
-def _against(runs: Runs, others: Runs) -> Cell:
+def against(runs: Runs, others: Runs) -> Cell:
     """McNemar's p between the first runs of the same seed and data."""
     by_seed = {record["seed"]: (record, evaluation) for record, evaluation in others}
     for record, evaluation in runs:

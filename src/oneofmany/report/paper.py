@@ -147,3 +147,8 @@ MS_GAIN = (13.0, 52.0)
 
 EXAMPLE_2_BOUNDARY = -0.55
 """Where MinLoss leaves the decision boundary of Example 2."""
+
+FIRST_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_000, 32)}
+"""Most updates of the first phase and their batch: 200 epochs of 250 or 625 updates (the authors' commands)."""
+SECOND_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_000, 16)}
+"""The same of I-ExplR's and SelectR's second phase."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from oneofmany.files import FileError
 from oneofmany.report.records import Record, check_record
 
-EXPERIMENTS = "learned"
-"""Record files in ``learned/NAME`` are of the experiment NAME."""
+APART = ("learned", "anchor", "tuning", "controls")
+"""Record files in a folder of such a name, or in a folder inside of it, stand beside the runs that count and never in
+their place: experiments, the literal runs, tried settings, controls."""
 
 
 def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None) -> list[Record]:
@@ -25,16 +26,15 @@ def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lamb
     records = []
     for path, named in find_runs(paths, tell):
         record = check_record(read_record(path), str(path))
-        folder = path.resolve().parent
-        if path.is_file() and folder.parent.name == EXPERIMENTS:
-            record["experiment"] = folder.name
-        elif not record["evaluations"]:  # of an experiment, what dev said in training is enough
+        if path.is_file() and (apart := _apart(path)):
+            record["apart"] = apart
+        elif not record["evaluations"]:  # of what is set apart, what dev said in training is enough
             sentence = f"{path} has no evaluations: run `oneofmany evaluate {path} DATA` first"
             if named:
                 raise FileError(sentence)
             tell(sentence)
         records.append(record)
-    if not any(record["evaluations"] or "experiment" in record for record in records):
+    if not any(record["evaluations"] or "apart" in record for record in records):
         raise FileError(f"none of the {len(records)} runs found has an evaluation: run `oneofmany evaluate` first")
     return records
 
@@ -57,6 +57,15 @@ def find_runs(
     if not found:
         raise FileError(f"no runs found in {', '.join(map(str, paths))}: expected run folders or records (.json)")
     return found
+
+
+def _apart(path: Path) -> str:
+    """``controls/NAME``, ``anchor``: where a record file stands apart; empty where it does not."""
+    folder = path.resolve().parent
+    for place in (folder, folder.parent):
+        if place.name in APART:
+            return folder.relative_to(place.parent).as_posix()
+    return ""
 
 
 def _is_run(path: Path) -> bool:

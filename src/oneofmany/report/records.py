@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 from oneofmany.files import FileError
-from oneofmany.report.paper import order_of
+from oneofmany.report.paper import TASKS, name_of, order_of
 from oneofmany.runs import decode, valid_bits
 
 Record = dict[str, Any]
@@ -123,19 +123,44 @@ def summarise(scores: Iterable[tuple[Record, Score | None]]) -> SeedSummary | No
 
 
 @dataclass(frozen=True)
+class Schedule:
+    """Which of ``PAPER_VARIANTS`` the paper's tables show of every task; runs of two of them are never mixed.
+
+    Args:
+        variants: task -> variant; a task that is not in it has no rows.
+        name: what it adds to the tables' names; empty for the schedule that counts.
+    """
+
+    variants: dict[str, str]
+    name: str = ""
+
+    def __str__(self) -> str:
+        """``Recipes: TASK/OBJECTIVE/large-batch (N-Queens, Futoshiki), TASK/OBJECTIVE (Sudoku).``"""
+        found: dict[str, list[str]] = defaultdict(list)
+        for task, variant in self.variants.items():
+            found["/".join(filter(None, ("TASK/OBJECTIVE", variant)))].append(name_of(task))
+        return "Recipes: " + ", ".join(f"{name} ({', '.join(tasks)})" for name, tasks in found.items()) + "."
+
+
+def of_schedule(schedule: Schedule) -> str:
+    """What a title says about a schedule; nothing about the one that counts."""
+    return f" ({schedule.name})" if schedule.name else ""
+
+
+@dataclass(frozen=True)
 class Grid:
     """The runs that count, one for every recipe and seed.
 
     Args:
         runs: the records, ordered as in the paper and by seed.
         left_out: name of every other record and why it does not count.
-        experiments: records that say which experiment they are of (``record["experiment"]``): other settings or data
-            than their recipe's, shown beside it and never in its place.
+        apart: records that say where they stand apart (``record["apart"]``, as ``reading`` has it): experiments, the
+            literal runs, tried settings, controls; shown beside the others and never in their place.
     """
 
     runs: tuple[Record, ...]
     left_out: tuple[tuple[str, str], ...] = ()
-    experiments: tuple[Record, ...] = ()
+    apart: tuple[Record, ...] = ()
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Grid:
@@ -146,11 +171,11 @@ class Grid:
         """
         left_out: list[tuple[str, str]] = []
         recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
-        experiments: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
+        apart: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
         for record in records:
             settings = {k: v for k, v in record["settings"].items() if k not in NO_RESULT}
-            if "experiment" in record:
-                seeds = experiments[record["recipe"], record["experiment"]]
+            if "apart" in record:
+                seeds = apart[record["recipe"], record["apart"]]
             else:
                 seeds = recipes[record["recipe"]][json.dumps(settings, sort_keys=True)]
             if not record.get("finished", True):
@@ -165,9 +190,9 @@ class Grid:
             runs += kept.values()
             why = "other settings of the same recipe have more seeds or are better on dev"
             left_out += [(record["name"], why) for other in others for record in other.values()]
-        others = [record for seeds in experiments.values() for record in seeds.values()]
+        others = [record for seeds in apart.values() for record in seeds.values()]
         runs.sort(key=_place)
-        others.sort(key=lambda record: (*_place(record)[:-1], record["experiment"], record["seed"]))
+        others.sort(key=lambda record: (*_place(record)[:-1], record["apart"], record["seed"]))
         return cls(tuple(runs), tuple(left_out), tuple(others))
 
     def at(self, task: str, objective: str, variant: str = "") -> list[Record]:
@@ -180,12 +205,22 @@ class Grid:
         tested = [record for record in self.at(task, objective, variant) if test_evaluation(record)]
         return max(tested, key=dev_score, default=None)
 
-    def paper_variants(self) -> list[str]:
-        """Which of ``PAPER_VARIANTS`` have runs, the one with the most tested runs first; the first without any."""
-        counts = {
-            v: sum(variant_of(r) == v and test_evaluation(r) is not None for r in self.runs) for v in PAPER_VARIANTS
-        }
-        return [v for v in sorted(counts, key=lambda v: -counts[v]) if counts[v]] or [PAPER_VARIANTS[0]]
+    def set_apart(self, kind: str) -> list[Record]:
+        """The records of one kind that stand apart: ``controls``."""
+        return [record for record in self.apart if record["apart"].split("/")[0] == kind]
+
+    def schedules(self) -> list[Schedule]:
+        """The schedule of every task with the most tested runs; then, where there are such runs, the other one."""
+        tested = Counter((r["task"], variant_of(r)) for r in self.runs if test_evaluation(r) is not None)
+        every = Counter((r["task"], variant_of(r)) for r in self.runs)
+        ranked = {t: sorted(PAPER_VARIANTS, key=lambda v, t=t: (-tested[t, v], -every[t, v])) for t in TASKS}
+        others = {task: other for task, (_, other) in ranked.items() if tested[task, other]}
+        found = [Schedule({task: first for task, (first, _) in ranked.items()})]
+        return [*found, Schedule(others, "other schedule")] if others else found
+
+    def counting(self) -> Schedule:
+        """The first of ``schedules``, which the claims are checked against."""
+        return self.schedules()[0]
 
     def other_variants(self) -> list[str]:
         """The variants other than the paper's, in alphabetical order."""

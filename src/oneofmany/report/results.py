@@ -9,8 +9,8 @@ import numpy as np
 from oneofmany.evaluation.statistics import mcnemar
 from oneofmany.report import paper
 from oneofmany.report.bins import Bin, bins_of
-from oneofmany.report.comparisons import compared_pair, overall_by_seed, training_data_of
-from oneofmany.report.records import Grid, over_runs, test_evaluation
+from oneofmany.report.comparisons import compared_pair, overall_by_seed, unique_runs
+from oneofmany.report.records import Grid, Record, over_runs, test_evaluation
 
 FIRST_ENTRIES = 3
 """The joint phase's first evaluations, which stand for "the initial several batches"."""
@@ -83,24 +83,27 @@ class PapersResults:
 
 
 class OurResults:
-    """The numbers of the runs of one variant."""
+    """The numbers of the runs that count."""
 
-    def __init__(self, grid: Grid, variant: str = "") -> None:
-        self.grid, self.variant = grid, variant
+    def __init__(self, grid: Grid) -> None:
+        self.grid, self.schedule = grid, grid.counting()
+
+    def _at(self, task: str, objective: str) -> list[Record]:
+        return self.grid.at(task, objective, self.schedule.variants[task])
 
     def mean(self, task: str, objective: str, subset: str) -> float | None:
         """Over the runs with the paper's network and settings."""
-        summary = over_runs(self.grid.at(task, objective, self.variant), subset)
+        summary = over_runs(self._at(task, objective), subset)
         return None if summary is None else summary.mean
 
     def error(self, task: str, objective: str, subset: str) -> float | None:
         """None with one seed."""
-        summary = over_runs(self.grid.at(task, objective, self.variant), subset)
+        summary = over_runs(self._at(task, objective), subset)
         return None if summary is None else summary.standard_error
 
     def test(self, task: str) -> tuple[float, bool] | None:
         """Exact, between the runs that dev picks."""
-        pair = compared_pair(self.grid, task, self.variant)
+        pair = compared_pair(self.grid, task, self.schedule.variants[task])
         if pair is None:
             return None
         found = mcnemar(*pair[1])
@@ -108,25 +111,24 @@ class OurResults:
 
     def gains(self, task: str) -> dict[int, float]:
         """Of the seeds that both have."""
-        selectr, minloss = (overall_by_seed(self.grid.at(task, o, self.variant)) for o in ("selectr", "minloss"))
+        selectr, minloss = (overall_by_seed(self._at(task, o)) for o in ("selectr", "minloss"))
         return {seed: selectr[seed] - minloss[seed] for seed in sorted(selectr.keys() & minloss.keys())}
 
     def unique(self, size: str, stopped: str, subset: str) -> float | None:
         """Mean over seeds."""
-        runs = [record for record in self.grid.runs if training_data_of(record) == (size, stopped, self.variant)]
-        summary = over_runs(runs, subset)
+        summary = over_runs(unique_runs(self.grid, size, stopped, self.schedule), subset)
         return None if summary is None else summary.mean
 
     def curve(self, objective: str) -> list[Bin]:
         """Bins of the test set."""
-        record = self.grid.best("sudoku", objective, self.variant)
+        record = self.grid.best("sudoku", objective, self.schedule.variants["sudoku"])
         evaluation = None if record is None else test_evaluation(record)
         return [] if evaluation is None else bins_of(evaluation)
 
     def exploratory(self, task: str) -> tuple[float, float] | None:
         """All training queries, the closest solution being the one of the least loss."""
         at_first = []
-        for record in self.grid.at(task, "selectr", self.variant):
+        for record in self._at(task, "selectr"):
             shares = [s for s in (record.get("history") or {}).get("exploratory_all_loss", []) if s is not None]
             at_first += [100 * float(np.mean(shares[:FIRST_ENTRIES]))] if shares else []
         return (min(at_first), max(at_first)) if at_first else None

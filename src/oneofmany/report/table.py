@@ -123,11 +123,6 @@ def slug(*words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
 
 
-def of_variant(variant: str) -> str:
-    """What a title says about a variant of the recipes; nothing about the paper's own."""
-    return f" (recipes …/{variant})" if variant else ""
-
-
 def signed(points: float) -> str:
     """``+1.20`` or ``−1.20``."""
     return f"{points:+.2f}".replace("-", "−")

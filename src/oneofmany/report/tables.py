@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 from oneofmany.report import paper
+from oneofmany.report.agreement import agreement, agreement_by_mean, ms_order, summary
+from oneofmany.report.anchors import anchors
 from oneofmany.report.cells import accuracy_cell, interval_cell, seeds_cell, test_commands
 from oneofmany.report.comparisons import seed_gains, significance, training_data_of, unique_training
+from oneofmany.report.controls import is_authors_naive, naive_authors, second_phase
 from oneofmany.report.learned import our_tables
 from oneofmany.report.other_tables import every_run, other_data, own_results, several_starts
 from oneofmany.report.ours import is_ours
-from oneofmany.report.paper import OBJECTIVES, SUBSETS, TASKS, name_of
+from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of
 from oneofmany.report.records import (
     Evaluation,
     Grid,
+    Schedule,
     commands_of,
+    of_schedule,
     over_runs,
     totals_of,
     variant_of,
 )
-from oneofmany.report.table import Cell, Column, Table, columns, difference, of_variant, slug
+from oneofmany.report.schedules import cost, schedule
+from oneofmany.report.table import Cell, Column, Table, columns, difference, slug
+from oneofmany.report.tuned import tuning
 
 
 def all_tables(grid: Grid) -> list[Table]:
-    """Every table of the report, in order."""
-    return [*general_tables(grid), *our_tables(grid)]
+    """Every table of the report, in order, and the short one of a README."""
+    return [*general_tables(grid), *our_tables(grid), summary(grid)]
 
 
 def general_tables(grid: Grid) -> list[Table]:
     """The paper's tables and those of all runs but our network's, which has tables of its own."""
-    of_paper = grid.paper_variants()
-    others = Grid(tuple(record for record in grid.runs if not is_ours(record)))
-    compared = {record["recipe"] for record in others.runs if training_data_of(record)}
+    schedules = grid.schedules()
+    others = Grid(
+        tuple(record for record in grid.runs if not is_ours(record)),
+        apart=tuple(record for record in grid.apart if not is_ours(record)),
+    )
+    compared = {record["recipe"] for record in others.runs if training_data_of(record) or is_authors_naive(record)}
     own = [v for v in others.other_variants() if {r["recipe"] for r in others.runs if variant_of(r) == v} - compared]
     more = (standard_errors, seed_gains, significance, unique_training)
     return [
-        *(accuracy(grid, variant) for variant in of_paper),
+        accuracy(grid),
+        *(table(grid) for table in (schedule, agreement, agreement_by_mean, ms_order)),
+        *(accuracy(grid, other) for other in schedules[1:]),
         *(own_results(others, variant) for variant in own),
-        *(table(grid, variant) for variant in of_paper for table in more),
+        *(table(grid, one) for one in schedules for table in more),
+        *(table(grid) for table in (second_phase, naive_authors, anchors, tuning, cost)),
         several_starts(others),
         other_data(others),
         data_statistics(grid),
@@ -92,10 +105,10 @@ def _statistics(evaluation: Evaluation) -> dict[str, float]:
     return numbers
 
 
-def accuracy(grid: Grid, variant: str = "") -> Table:
+def accuracy(grid: Grid, schedule: Schedule | None = None) -> Table:
     """Table 2: mean (best by dev) accuracy over seeds beside the paper's."""
-    rows = []
-    for task in TASKS:
+    schedule, rows = schedule or grid.counting(), []
+    for task, variant in schedule.variants.items():
         of = {(o, s): over_runs(grid.at(task, o, variant), s) for o in OBJECTIVES for s in SUBSETS}
         top = {s: max((x.mean for o in OBJECTIVES if (x := of[o, s]) is not None), default=None) for s in SUBSETS}
         for objective in OBJECTIVES:
@@ -111,20 +124,20 @@ def accuracy(grid: Grid, variant: str = "") -> Table:
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "paper", "difference")
     return Table(
-        slug("table-2-accuracy", variant),
-        f"Table 2: accuracy, %{of_variant(variant)}",
+        slug("table-2-accuracy", schedule.name),
+        "Table 2: accuracy, %" + of_schedule(schedule),
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
         "Mean over seeds and, in parentheses, the run that the dev set picks. An answer is right where it is a "
-        "solution, listed or not. Differences are between means, in points.",
+        f"solution, listed or not. Differences are between means, in points. {schedule}",
         labels=2,
     )
 
 
-def standard_errors(grid: Grid, variant: str = "") -> Table:
+def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
     """The appendix's table: mean ± standard error, with ours as a t interval over seeds as well."""
-    rows = []
-    for task in TASKS:
+    schedule, rows = schedule or grid.counting(), []
+    for task, variant in schedule.variants.items():
         for objective in OBJECTIVES:
             records = grid.at(task, objective, variant)
             row = [Cell(name_of(task)), Cell(name_of(objective))]
@@ -139,8 +152,8 @@ def standard_errors(grid: Grid, variant: str = "") -> Table:
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "95 % interval", "paper")
     return Table(
-        slug("standard-errors", variant),
-        f"Standard errors over seeds{of_variant(variant)}",
+        slug("standard-errors", schedule.name),
+        "Standard errors over seeds" + of_schedule(schedule),
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
         "Standard error: standard deviation (n - 1) over the square root of n; the interval is Student's t over "

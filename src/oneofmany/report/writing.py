@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oneofmany.files import FileError, check_writable, write_whole
-from oneofmany.report.claims import CheckedClaim, check_claims
+from oneofmany.report.claims import check_claims, claims_markdown
 from oneofmany.report.html import render
 from oneofmany.report.records import Grid, Record
 from oneofmany.report.tables import all_tables
@@ -65,16 +65,8 @@ def _files(grid: Grid, charts: Sequence[Chart]):
     for table in all_tables(grid):
         yield f"{table.name}.csv", table.csv().encode()
         yield f"{table.name}.md", table.markdown().encode()
-    yield "claims.md", _claims(check_claims(grid)).encode()
+    yield "claims.md", f"### The paper's claims\n\n{claims_markdown(check_claims(grid))}".encode()
     for chart in charts:
         yield f"{chart.name}.svg", chart.standalone_svg().encode()
         yield f"{chart.name}.png", chart.png(LIGHT)
         yield f"{chart.name}-dark.png", chart.png(DARK)
-
-
-def _claims(claims: Sequence[CheckedClaim]) -> str:
-    lines = ["### The paper's claims", ""]
-    for number, claim in enumerate(claims, 1):
-        lines.append(f"{number}. {claim.claim} ({claim.where}): **{claim.ours.verdict}**")
-        lines += [f"   * {line}" for line in claim.ours.evidence]
-    return "\n".join([*lines, ""])

@@ -1,0 +1,132 @@
+"""Controls that the paper lacks: a second phase of equal budget for every objective, Naive with the authors' slip."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from oneofmany.report import paper
+from oneofmany.report.cells import accuracy_cell, number_cell, seeds_cell, test_commands
+from oneofmany.report.ours import Runs, against, dev_cells
+from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
+from oneofmany.report.records import Grid, Record, over_runs, percent, test_evaluation, variant_of
+from oneofmany.report.schedules import SECOND, budget
+from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
+
+KIND = "controls"
+
+
+def start_of(record: Record) -> str:
+    """What the second phase began with: ``Unique``, ``the better of MinLoss and Unique``."""
+    settings = record["settings"]
+    named = {part for path in settings.get("pretrained") or () for part in path.split("/")}
+    if not named and record["objective"] in SECOND:
+        asked = settings.get("pretraining", "both")
+        named = {"minloss", "unique"} if asked == "both" else {asked}
+    starts = [name_of(o) for o in sorted(OBJECTIVES) if o in named] or [name_of(record["objective"])]
+    return starts[0] if len(starts) == 1 else f"the better of {' and '.join(starts)}"
+
+
+def second_phase(grid: Grid) -> Table:
+    """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
+    groups: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in grid.set_apart(KIND):
+        if (record["settings"].get("second") or {}).get("updates"):
+            groups[record["task"], record["apart"]][record["objective"]].append(record)
+    rows = []
+    for (task, apart), of in sorted(groups.items(), key=lambda item: (order_of(item[0][0], ""), item[0][1])):
+        variant = grid.counting().variants.get(task, "")
+        beside = {o: grid.at(task, o, variant) for o in SECOND if o not in of}
+        selectr = of.get("selectr") or beside.get("selectr", [])
+        for objective in OBJECTIVES:
+            records = of.get(objective) or beside.get(objective)
+            if not records:
+                continue
+            label = name_of(objective) + ("" if objective in of else " (of Table 2)")
+            words = (name_of(task), label, apart.removeprefix(f"{KIND}/"), start_of(records[0]))
+            row = [*map(Cell, words), Cell(budget(records[0]["settings"].get("second") or {}))]
+            row += [dev_cells(records)[-1], *(accuracy_cell(records, subset) for subset in SUBSETS)]
+            row += _behind(records, [] if objective == "selectr" else selectr)
+            rows.append((*row, seeds_cell(records)))
+    return Table(
+        "second-phase",
+        "A second phase of equal budget for every objective, accuracy in %",
+        (
+            *columns(
+                ("task", "objective", "control", "start", "second phase"),
+                (
+                    ("dev", ("overall",)),
+                    ("test", tuple(map(name_of, SUBSETS))),
+                    ("SelectR is ahead by", ("MS", "Overall", "p")),
+                ),
+            ),
+            Column("seeds"),
+        ),
+        tuple(rows),
+        "In the paper only I-ExplR and SelectR get a second phase on top of a trained network. Ahead by: SelectR's "
+        "mean minus this one's over the seeds that both have, in points; p: exact McNemar test of the first of these.",
+        labels=5,
+    )
+
+
+def _behind(records: Sequence[Record], selectr: Sequence[Record]) -> list[Cell]:
+    """SelectR minus these, on MS and on all queries, and McNemar's p."""
+    seeds = {record["seed"] for record in _tested(records)} & {record["seed"] for record in _tested(selectr)}
+    ours, theirs = ([r for r in runs if r["seed"] in seeds] for runs in (records, selectr))
+    cells = []
+    for subset in ("ms", "overall"):
+        low, high = over_runs(ours, subset), over_runs(theirs, subset)
+        made = test_commands([*ours, *theirs])
+        points = None if low is None or high is None else high.mean - low.mean
+        cells.append(Cell() if points is None else Cell(signed(points), {"points": points}, made))
+    return [*cells, against(_evaluated(theirs), _evaluated(ours))]
+
+
+def _tested(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if test_evaluation(record) is not None]
+
+
+def _evaluated(records: Sequence[Record]) -> Runs:
+    return [(record, evaluation) for record in records if (evaluation := test_evaluation(record)) is not None]
+
+
+def is_authors_naive(record: Record) -> bool:
+    """Whether a run is of ``nqueens/naive-authors``, in any schedule."""
+    return (record["task"], variant_of(record).split("/")[0]) == ("nqueens", "authors")
+
+
+def naive_authors(grid: Grid) -> Table:
+    """N-Queens' Naive as Eq. 1 has it, and with the padding mistake of the authors' code, beside the paper's."""
+    found: dict[int, Record] = {}
+    for record in filter(is_authors_naive, (*grid.runs, *grid.set_apart(KIND))):
+        found.setdefault(record["seed"], record)
+    authors = [found[seed] for seed in sorted(found)]
+    equation = grid.at("nqueens", "naive", grid.counting().variants["nqueens"])
+    rows = []
+    if authors:
+        for label, records in (("every solution alike (Eq. 1)", equation), ("the last solution most often", authors)):
+            row = [Cell(label)]
+            for subset in SUBSETS:
+                published, ours = paper.TABLE_2["nqueens", "naive", subset].mean, over_runs(records, subset)
+                row += [accuracy_cell(records, subset), number_cell(published)]
+                row.append(Cell() if ours is None else difference(ours.mean, published))
+            rows.append((*row, _dev(records), seeds_cell(records)))
+    each = ("ours", "paper", "difference")
+    return Table(
+        "naive-authors",
+        "N-Queens, Naive: Eq. 1 and the authors' padded lists, accuracy in %",
+        (
+            *columns(("solutions of a query are drawn",), ((name_of(subset), each) for subset in SUBSETS)),
+            Column("dev"),
+            Column("seeds"),
+        ),
+        tuple(rows),
+        "In the authors' N-Queens code a list of solutions is padded by repeating the last one before a solution is "
+        "drawn from it (recipe nqueens/naive-authors). The paper's number stands beside both. Dev: overall.",
+    )
+
+
+def _dev(records: Sequence[Record]) -> Cell:
+    scores = [percent({"accuracy": (record.get("dev") or {}).get("overall")}) for record in records]
+    known = [score for score in scores if score is not None]
+    return number_cell(sum(known) / len(known) if known else None)

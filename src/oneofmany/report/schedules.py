@@ -1,0 +1,132 @@
+"""How the runs of the paper's tables were trained, which of them are missing, and what all of it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oneofmany.report import paper
+from oneofmany.report.cells import test_commands
+from oneofmany.report.paper import OBJECTIVES, SEEDS, TASKS, name_of
+from oneofmany.report.records import PAPER_NETWORKS, Grid, Record, commands_of, test_evaluation
+from oneofmany.report.table import Cell, Table, columns
+
+SECOND = ("iexplr", "selectr")
+"""The objectives with a second phase."""
+
+
+def budget(phase: dict[str, object]) -> str:
+    """``6,250 x 32``: at most so many updates of so many queries."""
+    updates, batch, minutes = (phase.get(name) for name in ("updates", "batch", "minutes"))
+    words = [" x ".join(f"{number:,}" for number in (updates, batch) if isinstance(number, int))]
+    return ", ".join([*words, f"at most {minutes:g} min"] if isinstance(minutes, int | float) else words)
+
+
+def schedule(grid: Grid) -> Table:
+    """The schedule that all objectives of a task share, and which runs there are."""
+    rows = []
+    for task, variant in grid.counting().variants.items():
+        of = {objective: grid.at(task, objective, variant) for objective in OBJECTIVES}
+        runs = [record for records in of.values() for record in records]
+        tested = [record for record in runs if test_evaluation(record) is not None]
+        expected = len(OBJECTIVES) * len(SEEDS)
+        row = [Cell(name_of(task)), Cell("/".join(filter(None, (task, "OBJECTIVE", variant))) if runs else "")]
+        for name, theirs, objectives in (
+            ("first", paper.FIRST_PHASE, OBJECTIVES),
+            ("second", paper.SECOND_PHASE, SECOND),
+        ):
+            words = _shared({objective: of[objective] for objective in objectives}, name)
+            row.append(Cell(words, commands=test_commands(tested) if words else ()))
+            row.append(Cell(budget(dict(zip(("updates", "batch"), theirs[task], strict=True)))))
+        row.append(Cell(f"{len(tested)} of {expected}", {"runs": len(tested)}))
+        rows.append((*row, Cell(_missing(of))))
+    measured = any(cell.commands for row in rows for cell in row)
+    return Table(
+        "schedule",
+        "How the runs of Table 2 were trained",
+        columns(
+            ("task", "recipes"),
+            (
+                ("first phase, updates x batch", ("ours", "paper")),
+                ("second phase (I-ExplR, SelectR)", ("ours", "paper")),
+                ("", ("runs", "missing")),
+            ),
+        ),
+        tuple(rows) if measured else (),
+        "At most so many updates; a phase ends earlier where dev stops improving. The paper's: 200 epochs of 250 "
+        "(N-Queens, Futoshiki) or 625 updates (Sudoku). Runs that were evaluated on the test set, of seven objectives "
+        "with three seeds.",
+        labels=2,
+    )
+
+
+def _shared(of: dict[str, list[Record]], phase: str) -> str:
+    """The budget of a phase; where objectives differ, each of them."""
+    found: dict[str, list[str]] = {}
+    for objective, records in of.items():
+        for record in records:
+            names = found.setdefault(budget(record["settings"].get(phase) or {}), [])
+            if name_of(objective) not in names:
+                names.append(name_of(objective))
+    if len(found) < 2:
+        return "".join(found)
+    return "not the same: " + "; ".join(f"{words} ({', '.join(names)})" for words, names in found.items())
+
+
+def _missing(of: dict[str, list[Record]]) -> str:
+    """``SelectR 1729, 3120; ...``; nothing where all seeds of all objectives are there."""
+    if not any(of.values()):
+        return "all"
+    parts = []
+    for objective, records in of.items():
+        seeds = {record["seed"] for record in records if test_evaluation(record) is not None}
+        left = [str(seed) for seed in SEEDS if seed not in seeds]
+        if left:
+            parts.append(name_of(objective) + (f" {', '.join(left)}" if len(left) < len(SEEDS) else ""))
+    return "; ".join(parts)
+
+
+def cost(grid: Grid) -> Table:
+    """Minutes of training and evaluation by task, and what they were spent on."""
+    variants = grid.counting().variants
+    table = [r for task, v in variants.items() for o in OBJECTIVES for r in grid.at(task, o, v) if _of_paper(r)]
+    others = [r for r in grid.runs if _of_paper(r) and not any(r is one for one in table)]
+    parts = {
+        "Table 2": table,
+        "literal runs": grid.set_apart("anchor"),
+        "tuning": grid.set_apart("tuning"),
+        "controls": grid.set_apart("controls"),
+        "other runs": others,
+    }
+    parts = {name: [record for record in records if _of_paper(record)] for name, records in parts.items()}
+    everything = [record for records in parts.values() for record in records]
+    rows = []
+    for task in (*TASKS, None) if everything else ():
+        of_task = {name: [r for r in records if task in (None, r["task"])] for name, records in parts.items()}
+        row = [Cell("all" if task is None else name_of(task)), *map(_minutes, of_task.values())]
+        rows.append((*row, _minutes(r for records in of_task.values() for r in records)))
+    devices = {str((record.get("environment") or {}).get("device")) for record in everything}
+    return Table(
+        "cost",
+        "What it cost, minutes",
+        columns(("task",), (("", (*parts, "in all")),)),
+        tuple(rows),
+        f"Training and evaluation of every run, added up ({', '.join(sorted(devices)) or 'no device'}); in parentheses "
+        "the number of runs. A pre-training that several runs start from counts once. Runs that shared a device "
+        "(`--jobs`) kept it busy for less than the sum. The paper's runs take about 1,100 hours of a K40, tuning not "
+        "counted.",
+    )
+
+
+def _of_paper(record: Record) -> bool:
+    return record["network"] in PAPER_NETWORKS and record["task"] in TASKS
+
+
+def _minutes(records: Iterable[Record]) -> Cell:
+    records = list(records)
+    if not records:
+        return Cell()
+    seconds = sum(record.get("seconds") or 0.0 for record in records)
+    seconds += sum(e.get("seconds") or 0.0 for record in records for e in record["evaluations"].values())
+    evaluations = (evaluation for record in records for evaluation in record["evaluations"].values())
+    numbers = {"minutes": seconds / 60, "runs": len(records)}
+    return Cell(f"{seconds / 60:,.1f} ({len(records)})", numbers, commands_of(records, evaluations))

@@ -1,0 +1,97 @@
+"""Made-up records of the paper's networks with the layout of results/paper."""
+
+import json
+
+import numpy as np
+
+from oneofmany.report.paper import OBJECTIVES, SEEDS, TABLE_2, TASKS
+
+from .records import fake_evaluation, fake_history, fake_record
+
+OS, MS = 120, 80
+TOTAL = np.repeat([1, 3], (OS, MS))
+SIZES = {"nqueens": 11, "futoshiki": 6, "sudoku": 9}
+DEV = {"checksum": "dead", "queries": 200, "ms_queries": 80}
+VARIANTS = {"nqueens": "large-batch", "futoshiki": "large-batch", "sudoku": ""}
+"""One schedule a task, not the same for all tasks."""
+
+
+def answers(os, ms, shift=0):
+    """So many of the OS and of the MS queries are right, from the shift-th on."""
+    return np.concatenate([np.roll(np.arange(OS) < os, shift), np.roll(np.arange(MS) < ms, shift)])
+
+
+def paper_run(recipe, seed, right=None, dev=0.5, apart=None, train=None, **changes):
+    """A run of the NLM or the RRN; ``right`` is (OS, MS, shift) of the test set, None without an evaluation."""
+    task = recipe.split("/")[0]
+    large = recipe.endswith("/large-batch")
+    evaluation = {}
+    if right is not None:
+        about = {"task": task, "size": SIZES[task], "checksum": f"{task}-test", "seconds": 6.0}
+        command = f"oneofmany evaluate runs/{recipe}/{seed} data/{task}-test.safetensors"
+        evaluation[f"{task}-test"] = fake_evaluation(answers(*right), TOTAL, **about, command=command)
+    batch, updates = (32, 6250) if large else (4, 50_000)
+    both = any(word in recipe for word in ("iexplr", "selectr"))
+    settings = {
+        "first": {"updates": updates, "batch": batch, "sampling": "uniform"},
+        "second": {"updates": updates if both else 0, "batch": batch},
+        "pretraining": "both",
+        "pretrained": [],
+        "select_on": "os" if "os-dev" in recipe else "overall",
+        "decay": 1e-5,
+    }
+    for name, value in changes.items():
+        first, _, last = name.partition("__")
+        settings[first] = settings[first] | {last: value} if last else value
+    record = fake_record(recipe, seed, evaluation, dev=dev, network="rrn" if task == "sudoku" else "nlm", train=train)
+    record["settings"] = record["settings"] | settings
+    record |= {"seconds": 60.0, "updates": updates}
+    record["data"] = record["data"] | {"dev": DEV | {"name": f"{task}-dev"}}
+    return record | ({"apart": apart} if apart else {})
+
+
+def table_2(seeds=SEEDS, variants=VARIANTS, tasks=TASKS):
+    """The runs of Table 2, near the paper's means; better with every seed."""
+    records = []
+    for seed in seeds:
+        for task in tasks:
+            for objective in OBJECTIVES:
+                os, ms = (TABLE_2[task, objective, subset].mean / 100 for subset in ("os", "ms"))
+                more = SEEDS.index(seed) - 1
+                right = (round(OS * os) + more, round(MS * ms) + more, more)
+                recipe = "/".join(filter(None, (task, objective, variants[task])))
+                record = paper_run(recipe, seed, right, dev=0.6 + 0.01 * more)
+                joint = objective == "selectr"
+                history = fake_history(np.random.default_rng(seed), objective, (os, ms), entries=5, joint=joint)
+                records.append(record | {"history": history})
+    return records
+
+
+def set_apart():
+    """One of everything that stands apart: literal runs, the tuning grid, the controls."""
+    history = fake_history(np.random.default_rng(0), "minloss", (0.8, 0.8), entries=5)
+    records = [paper_run(f"{task}/minloss", 42, dev=0.58, apart="anchor") | {"history": history} for task in TASKS]
+    for objective in OBJECTIVES:
+        for decay, dev in ((1e-4, 0.5), (1e-5, 0.55), (0.0, 0.52)):
+            point = f"tuning/decay={decay:g}"
+            records.append(paper_run(f"nqueens/{objective}/large-batch", 42, dev=dev, apart=point, decay=decay))
+    start = {"pretrained": ["runs/nqueens/unique/large-batch/42"], "second__updates": 6250}
+    for objective, right in (("ccloss", (90, 50)), ("minloss", (92, 60)), ("iexplr", (93, 62)), ("selectr", (94, 64))):
+        recipe, where = f"nqueens/{objective}/large-batch", "controls/second-phase"
+        records.append(paper_run(recipe, 42, right, apart=where, **start))
+    records.append(paper_run("nqueens/naive-authors/large-batch", 42, (80, 40), apart="controls/naive-authors"))
+    few = {"name": "sudoku-train", "checksum": "feed", "queries": 20_000}
+    many = {"name": "sudoku-os-train", "checksum": "os", "queries": 180_000}
+    for name, right, train in (("180k", (112, 40), many), ("180k-os-dev", (114, 20), many), ("os-dev", (108, 40), few)):
+        where = "controls/unique-training"
+        records.append(paper_run(f"sudoku/unique-{name}", 42, right, apart=where, train=train))
+    return records
+
+
+def write(results, records):
+    """As record files below results/paper."""
+    for record in records:
+        folder = results / "paper" / record.get("apart", "")
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = {key: value for key, value in record.items() if key != "apart"}
+        (folder / f"{record['name'].replace('/', '-')}.json").write_text(json.dumps(kept))

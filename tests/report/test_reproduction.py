@@ -1,0 +1,390 @@
+"""The 63 runs beside the paper's, and what stands apart from them, against numbers counted by hand."""
+
+import math
+import random
+from statistics import mean, stdev
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+from oneofmany.evaluation.scores import Score
+from oneofmany.report import Grid, paper, read_records
+from oneofmany.report.agreement import agreement, agreement_by_mean, compare, ms_order, summary
+from oneofmany.report.anchors import anchors, dev_scores, noise
+from oneofmany.report.claims import HOLDS, check_claims
+from oneofmany.report.comparisons import unique_training
+from oneofmany.report.controls import naive_authors, second_phase, start_of
+from oneofmany.report.figures import all_charts
+from oneofmany.report.html import render
+from oneofmany.report.paper import OBJECTIVES, SEEDS, STANDARD_ERRORS, TABLE_2, TASKS
+from oneofmany.report.schedules import cost, schedule
+from oneofmany.report.tables import accuracy, all_tables, general_tables
+from oneofmany.report.tuned import tuning
+from oneofmany.runs import save_record
+
+from .paper_records import MS, OS, answers, paper_run, set_apart, table_2, write
+from .records import fake_evaluation
+
+BOTH = "the better of MinLoss and Unique"
+RUNS, APART = table_2(), set_apart()
+GRID = Grid.of([*RUNS, *APART])
+
+
+def texts(row):
+    return [cell.text for cell in row]
+
+
+def row_of(table, *labels):
+    return next(row for row in table.rows if texts(row)[: len(labels)] == list(labels))
+
+
+def shares(records, task, objective):
+    """(OS, MS, overall) in percent of every seed of the 63, counted from the records' scores."""
+    found = []
+    for record in records:
+        if (record["task"], record["objective"]) == (task, objective):
+            scores = record["evaluations"][f"{task}-test"]
+            found.append([100 * scores[s]["correct"] / scores[s]["total"] for s in ("os", "ms", "overall")])
+    return list(zip(*found, strict=True))
+
+
+def test_agreement_is_the_formula():
+    found = compare(GRID)
+    assert len(found) == 63
+    agree = 0
+    for one in found:
+        values = shares(RUNS, one.task, one.objective)[("os", "ms", "overall").index(one.subset)]
+        cell = (one.task, one.objective, one.subset)
+        points = mean(values) - TABLE_2[cell].mean
+        allowed = max(2.0, 2 * math.sqrt(STANDARD_ERRORS[cell] ** 2 + stdev(values) ** 2 / 3))
+        assert one.points == pytest.approx(points)
+        assert one.allowed == pytest.approx(allowed)
+        assert one.agrees == (abs(points) <= allowed)
+        agree += abs(points) <= allowed
+    counts = agreement(GRID)
+    assert texts(counts.rows[-1])[-2:] == [f"{agree} of 63", "63 of 63"]
+    assert sum(row[4].numbers["agree"] for row in counts.rows[:-1]) == agree
+    assert [sum(row[i].numbers["agree"] for row in counts.rows[:-1]) for i in (1, 2, 3)] == [
+        counts.rows[-1][i].numbers["agree"] for i in (1, 2, 3)
+    ]
+
+
+def test_a_mean_beyond_the_bound_does_not_agree():
+    theirs, error = TABLE_2["sudoku", "minloss", "ms"].mean, STANDARD_ERRORS["sudoku", "minloss", "ms"]
+    for ms in range(MS):
+        (cell,) = [one for one in compare(Grid.of([paper_run("sudoku/minloss", 42, (100, ms))])) if one.subset == "ms"]
+        # One seed: our standard error counts as 0.
+        assert cell.agrees == (abs(100 * ms / MS - theirs) <= max(2, 2 * error))
+    table = agreement_by_mean(Grid.of([paper_run("sudoku/minloss", 42, (OS, 0))]))
+    (row,) = table.rows
+    assert [row[i].text for i in (4, 7, 10)] == ["no", "no", "no"]
+    assert row[5].text == f"−{theirs:.2f}"
+    counts = agreement(Grid.of([paper_run("sudoku/minloss", 42, (OS, 0))]))
+    assert texts(row_of(counts, "Sudoku")) == ["Sudoku", "0 of 1", "0 of 1", "0 of 1", "0 of 3", "3 of 21"]
+    assert texts(row_of(counts, "N-Queens"))[1:] == ["", "", "", "", "0 of 21"]
+    assert not agreement(Grid.of([])).rows
+
+
+def test_every_mean_stands_in_its_row():
+    table = agreement_by_mean(GRID)
+    assert len(table.rows) == 21
+    row = row_of(table, "Futoshiki", "CC-Loss")
+    for i, values in enumerate(shares(RUNS, "futoshiki", "ccloss")):
+        published = TABLE_2["futoshiki", "ccloss", ("os", "ms", "overall")[i]].mean
+        assert row[2 + 3 * i].numbers["points"] == pytest.approx(mean(values) - published)
+    assert row[-1].text == "3"
+
+
+def test_order_and_gaps_on_ms_queries():
+    table = ms_order(GRID)
+    for task in TASKS:
+        means = {o: mean(shares(RUNS, task, o)[1]) for o in OBJECTIVES}
+        assert row_of(table, paper.name_of(task), "worst to best")[4].text == "the order holds"
+        for high, low in (("unique", "naive"), ("selectr", "unique"), ("selectr", "minloss")):
+            row = row_of(table, paper.name_of(task), f"{paper.name_of(high)} − {paper.name_of(low)}")
+            theirs = TABLE_2[task, high, "ms"].mean - TABLE_2[task, low, "ms"].mean
+            ours, published, apart = (cell.numbers["points"] for cell in row[2:])
+            assert (ours, published) == pytest.approx((means[high] - means[low], theirs))
+            assert apart == pytest.approx(ours - theirs)
+    order = row_of(table, "Sudoku", "worst to best")
+    assert order[2].text == order[3].text == "Naive < Random < Unique < CC-Loss < MinLoss < I-ExplR < SelectR"
+    # One reversed pair decides, a missing one leaves it open.
+    perfect = [paper_run("nqueens/naive/large-batch", seed, (OS, MS)) for seed in SEEDS]
+    turned = [*perfect, *(record for record in RUNS if record["objective"] != "naive")]
+    found = row_of(ms_order(Grid.of(turned)), "N-Queens", "worst to best")
+    assert found[2].text.endswith("SelectR < Naive")
+    assert found[4].text == "the order does not hold"
+    few = [record for record in RUNS if record["objective"] != "random"]
+    assert row_of(ms_order(Grid.of(few)), "N-Queens", "worst to best")[4].text == ""
+
+
+def test_a_task_is_shown_in_one_schedule_and_the_table_says_which():
+    assert GRID.counting().variants == {"nqueens": "large-batch", "futoshiki": "large-batch", "sudoku": ""}
+    table = accuracy(GRID)
+    assert table.name == "table-2-accuracy"
+    assert all(row[-1].text == "3" for row in table.rows)
+    assert "TASK/OBJECTIVE/large-batch (N-Queens, Futoshiki), TASK/OBJECTIVE (Sudoku)" in table.note
+    more = [*RUNS, paper_run("nqueens/minloss", 42, (1, 1), dev=1.0)]
+    # Runs that were not tested do not decide.
+    untested = [paper_run(f"nqueens/{objective}", seed) for objective in OBJECTIVES for seed in range(9)]
+    assert Grid.of([*RUNS, *untested]).counting() == GRID.counting()
+    both = Grid.of(more)
+    assert accuracy(both) == accuracy(Grid.of(RUNS))
+    names = [table.name for table in all_tables(both)]
+    assert "table-2-accuracy-other-schedule" in names
+    assert len(names) == len(set(names))
+    other = next(table for table in all_tables(both) if table.name == "table-2-accuracy-other-schedule")
+    assert {row[0].text for row in other.rows} == {"N-Queens"}
+
+
+def test_the_table_of_schedules():
+    rows = schedule(GRID).rows
+    assert texts(rows[0]) == ["N-Queens", "nqueens/OBJECTIVE/large-batch", "6,250 x 32", "50,000 x 4", "6,250 x 32",
+                              "50,000 x 4", "21 of 21", ""]  # fmt: skip
+    assert texts(rows[2])[1:] == ["sudoku/OBJECTIVE", "50,000 x 4", "125,000 x 32", "50,000 x 4", "125,000 x 16",
+                                  "21 of 21", ""]  # fmt: skip
+    part = [r for r in RUNS if r["task"] == "nqueens" and (r["seed"] == 42 or r["objective"] == "naive")]
+    part = [r for r in part if r["objective"] != "selectr"]
+    part[2] = part[2] | {"settings": part[2]["settings"] | {"first": {"updates": 1000, "batch": 32}}}
+    found = schedule(Grid.of(part)).rows
+    assert found[0][2].text == (
+        "not the same: 6,250 x 32 (Naive, Random, CC-Loss, MinLoss, I-ExplR); 1,000 x 32 (Unique)"
+    )
+    assert texts(found[0])[6:] == ["8 of 21", "Random 1729, 3120; Unique 1729, 3120; CC-Loss 1729, 3120; "
+                                   "MinLoss 1729, 3120; I-ExplR 1729, 3120; SelectR"]  # fmt: skip
+    assert texts(found[1])[6:] == ["0 of 21", "all"]
+    assert not schedule(Grid.of([])).rows
+
+
+def test_summary_for_a_readme():
+    table = summary(GRID)
+    row = row_of(table, "SelectR")
+    assert row[5].text == f"{mean(shares(RUNS, 'sudoku', 'selectr')[1]):.2f}"
+    assert row[6].text == "81.73"
+    assert table.rows[-1][1].text == row_of(agreement(GRID), "N-Queens")[4].text
+    assert "42, 1729, 3120" in table.note
+
+
+# ---- what stands apart -------------------------------------------------------------------------------------------
+
+
+def test_nothing_that_stands_apart_displaces_the_63(tmp_path):
+    """The same recipes, seeds and settings, perfect on dev and on the test set, with more seeds, in any folder."""
+    write(tmp_path, RUNS)
+    before = Grid.of(read_records([tmp_path]))
+    perfect = [
+        paper_run(recipe, seed, (OS, MS), dev=1.0, apart=apart)
+        for recipe in {record["recipe"] for record in RUNS}
+        for seed in (*SEEDS, 1, 2)
+        for apart in ("anchor", "tuning/decay=0", "controls/second-phase", "learned/x")
+    ]
+    write(tmp_path, perfect)
+    for path in (tmp_path, tmp_path / "paper"):
+        grid = Grid.of(read_records([path]))
+        assert grid.runs == before.runs
+        assert len(grid.apart) == len(perfect)
+        assert not grid.left_out
+        assert accuracy(grid) == accuracy(before)
+        assert [c.ours for c in check_claims(grid)] == [c.ours for c in check_claims(before)]
+    assert {r["apart"] for r in read_records([tmp_path / "paper" / "anchor"])} == {"anchor"}
+    assert {r["apart"] for r in read_records([tmp_path / "paper" / "tuning" / "decay=0"])} == {"tuning/decay=0"}
+
+
+def test_only_the_two_folders_around_a_record_count(tmp_path):
+    folder = tmp_path / "tuning" / "results" / "paper"
+    folder.mkdir(parents=True)
+    save_record(RUNS[0], folder / "a.json")
+    (record,) = read_records([tmp_path])
+    assert "apart" not in record
+
+
+def test_the_interval_of_a_difference_is_newcombes():
+    rng = random.Random(0)
+    for _ in range(50):
+        n, m = rng.randint(20, 2000), rng.randint(20, 2000)
+        a, b = rng.randint(0, n), rng.randint(0, m)
+        low, high = confint_proportions_2indep(a, n, b, m, compare="diff", method="newcomb")
+        expected = [100 * (a / n - b / m), 100 * low, 100 * high]
+        assert list(noise(Score(a, n), Score(b, m))) == pytest.approx(expected, abs=1e-6)
+
+
+def test_literal_runs_beside_the_shared_schedule():
+    literal = paper_run("nqueens/minloss", 42, dev=0.58, apart="anchor")
+    table = anchors(Grid.of([*RUNS, literal]))
+    first, second, apart = table.rows
+    assert texts(first)[:4] == ["N-Queens", "nqueens/minloss/42", "50,000", "200,000"]
+    assert texts(second)[1:4] == ["nqueens/minloss/large-batch/42", "6,250", "200,000"]
+    assert second[-1].text == "first.updates 6250 instead of 50000; first.batch 32 instead of 4"
+    ends = binomtest(116, 200).proportion_ci(method="wilson")
+    assert first[6].text == f"58.00 [{100 * ends.low:.1f}, {100 * ends.high:.1f}]"
+    assert apart[6].numbers["points"] == pytest.approx(1.0)  # 0.59 of 200 is 118
+    assert apart[-1].text == "within noise"
+    worse = anchors(Grid.of([*RUNS, literal | {"dev": {"os": 0.9, "ms": 0.58, "overall": 0.7}}]))
+    assert worse.rows[2][-1].text == "more than noise"
+    # A run beside it in the same folder is what it is compared with, whatever Table 2 has.
+    beside = paper_run("nqueens/minloss/large-batch", 42, dev=0.5, apart="anchor")
+    assert anchors(Grid.of([*RUNS, literal, beside])).rows[1][6].text.startswith("50.00")
+    assert len(anchors(Grid.of([literal])).rows) == 1
+    assert not anchors(Grid.of(RUNS)).rows
+
+
+def test_dev_counts():
+    scores = dev_scores(paper_run("nqueens/minloss", 42, dev=0.25))
+    assert {subset: (s.correct, s.total) for subset, s in scores.items()} == {
+        "os": (30, 120),
+        "ms": (20, 80),
+        "overall": (50, 200),
+    }
+    assert not dev_scores(paper_run("nqueens/minloss", 42, dev_queries=10))
+
+
+def test_curves_of_the_literal_runs():
+    charts = {chart.name: chart for chart in all_charts(GRID)}
+    chart = charts["anchor-nqueens-minloss-42"]
+    assert "nqueens/minloss/large-batch" in chart.svg
+    assert len(chart.commands) == 2
+    assert "anchor-nqueens-minloss-42" not in {chart.name for chart in all_charts(Grid.of(APART))}
+
+
+def test_tuning_says_what_was_tried_and_what_is_used():
+    table = tuning(GRID)
+    assert len(table.rows) == 21
+    rows = [row for row in table.rows if row[1].text == "SelectR, large-batch"]
+    assert [(row[2].text, row[5].text, row[5].best, row[6].text) for row in rows] == [
+        ("decay=0", "52.00", False, "not used"),
+        ("decay=0.0001", "50.00", False, "not used"),
+        ("decay=1e-05", "55.00", True, "used"),
+    ]
+    assert table.note.startswith("3 settings of every objective.")
+    assert "settings of every objective" not in tuning(Grid.of(APART[4:])).note
+    alone = tuning(Grid.of([r for r in APART if r["apart"].startswith("tuning")]))
+    assert {row[6].text for row in alone.rows} == {""}
+    assert not tuning(Grid.of(RUNS)).rows
+
+
+def test_a_second_phase_for_all():
+    table = second_phase(GRID)
+    assert [(row[1].text, row[3].text, row[4].text) for row in table.rows] == [
+        (name, "Unique", "6,250 x 32") for name in ("CC-Loss", "MinLoss", "I-ExplR", "SelectR")
+    ]
+    row = row_of(table, "N-Queens", "MinLoss")
+    assert [cell.text for cell in row[6:9]] == [f"{100 * x:.2f}" for x in (92 / OS, 60 / MS, 152 / 200)]
+    assert [row[i].numbers["points"] for i in (9, 10)] == pytest.approx([100 * 4 / MS, 100 * 6 / 200])
+    mine, theirs = answers(94, 64), answers(92, 60)
+    apart = [bool(a) for a, b in zip(mine, theirs, strict=True) if a != b]
+    assert row[11].numbers["p"] == pytest.approx(binomtest(sum(apart), len(apart)).pvalue)
+    assert texts(row_of(table, "N-Queens", "SelectR"))[9:12] == ["", "", ""]
+    # Without a SelectR of its own, Table 2's stands beside it, on the seeds that both have.
+    part = [r for r in APART if not (r["apart"] == "controls/second-phase" and r["objective"] in ("iexplr", "selectr"))]
+    row = row_of(second_phase(Grid.of([*RUNS, *part])), "N-Queens", "MinLoss")
+    own = next(r for r in RUNS if (r["task"], r["objective"], r["seed"]) == ("nqueens", "selectr", 42))
+    right = own["evaluations"]["nqueens-test"]["ms"]["correct"]
+    assert row[9].numbers["points"] == pytest.approx(100 * (right - 60) / MS)
+    labels = [row[1].text for row in second_phase(Grid.of([*RUNS, *part])).rows]
+    assert labels == ["CC-Loss", "MinLoss", "I-ExplR (of Table 2)", "SelectR (of Table 2)"]
+    assert not second_phase(Grid.of(RUNS)).rows
+
+
+@pytest.mark.parametrize(
+    ("objective", "changes", "start"),
+    [
+        ("selectr", {}, BOTH),
+        ("selectr", {"pretraining": "unique"}, "Unique"),
+        ("iexplr", {"pretrained": ["runs/nqueens/unique/1", "runs/nqueens/minloss/1"]}, BOTH),
+        ("ccloss", {"pretrained": ["nqueens/unique/large-batch/42"]}, "Unique"),
+        ("ccloss", {"second__updates": 10}, "CC-Loss"),
+    ],
+)
+def test_where_a_second_phase_starts(objective, changes, start):
+    assert start_of(paper_run(f"nqueens/{objective}", 42, **changes)) == start
+
+
+def test_naive_with_the_authors_slip():
+    equation, authors = naive_authors(GRID).rows
+    assert equation[1].numbers["mean"] == pytest.approx(mean(shares(RUNS, "nqueens", "naive")[0]))
+    assert texts(authors)[4:7] == [f"{100 * 40 / MS:.2f}", "55.34", "−5.34"]
+    assert authors[-1].text == "1"
+    # Among the runs that count it has the same place, and no table of its own.
+    loose = [{k: v for k, v in r.items() if k != "apart"} for r in APART if r["recipe"].startswith("nqueens/naive-a")]
+    assert naive_authors(Grid.of([*RUNS, *loose])) == naive_authors(GRID)
+    assert not any(table.name.startswith("own-") for table in general_tables(Grid.of([*RUNS, *loose])))
+    assert not naive_authors(Grid.of(RUNS)).rows
+
+
+def test_unique_puzzles_among_the_controls():
+    table = unique_training(GRID)
+    assert texts(row_of(table, "180k", "OS alone"))[2:] == [
+        *(f"{100 * 114 / OS:.2f}", "94.32", f"+{100 * 114 / OS - 94.32:.2f}".replace("+-", "−")),
+        *("25.00", "24.48", "+0.52", "1"),
+    ]
+    assert row_of(table, "10k", "OS and MS")[-1].text == "3"
+    claims = {claim.claim.split()[0]: claim.ours.verdict for claim in check_claims(GRID)}
+    assert claims["Trained"] == claims["That"] == HOLDS
+
+
+def test_minutes():
+    table = cost(GRID)
+    everything = row_of(table, "all")
+    tested = len(RUNS) + 8  # controls are tested too, literal and tuning runs are not
+    minutes = (60 * (len(RUNS) + len(APART)) + 6 * tested) / 60
+    assert everything[-1].numbers == {"minutes": pytest.approx(minutes), "runs": len(RUNS) + len(APART)}
+    assert texts(row_of(table, "Futoshiki")) == ["Futoshiki", "23.1 (21)", "1.0 (1)", "", "", "", "24.1 (22)"]
+    assert everything[-1].numbers["runs"] == sum(cell.numbers["runs"] for cell in everything[1:-1] if cell.text)
+    assert not cost(Grid.of([])).rows
+
+
+# ---- parts and pages ---------------------------------------------------------------------------------------------
+
+
+def test_any_part_of_it_makes_tables():
+    rng = np.random.default_rng(0)
+    every = [*RUNS, *APART]
+    for share in (0, 0.02, 0.1, 0.5, 1):
+        for _ in range(3):
+            part = [record for record in every if rng.random() < share]
+            part = [r if rng.random() < 0.8 else r | {"evaluations": {}, "dev": None, "data": {}} for r in part]
+            for table in all_tables(Grid.of(part)):
+                assert all(len(row) == len(table.columns) for row in table.rows)
+                assert not table.filled or part
+                table.markdown()
+                table.csv()
+            all_charts(Grid.of(part))
+
+
+def test_every_row_has_the_commands_behind_it():
+    tables = {table.name: table for table in general_tables(GRID)}
+    for name in ("agreement-by-mean", "ms-order", "second-phase", "naive-authors", "tuning", "cost", "schedule"):
+        table = tables[name]
+        assert len(table.commands()) == len(table.rows), name
+    rows = dict(tables["second-phase"].commands())
+    made = next(commands for what, commands in rows.items() if "MinLoss" in what)
+    assert "oneofmany train nqueens/minloss/large-batch --seed 42" in made
+    assert "oneofmany evaluate runs/nqueens/minloss/large-batch/42 data/nqueens-test.safetensors" in made
+
+
+def test_the_page_has_all_parts():
+    text = render(GRID, [])
+    for name in ("schedule", "agreement", "agreement-by-mean", "ms-order", "second-phase", "naive-authors", "anchors",
+                 "tuning", "cost"):  # fmt: skip
+        assert f'id="show-{name}"' in text
+    assert "nqueens/minloss/large-batch (controls/second-phase)" in text
+    empty = render(Grid.of([paper_run("nqueens/minloss", 42, (1, 1))]), [])
+    assert 'id="show-tuning"' not in empty
+
+
+def test_the_papers_settings_are_those_of_its_recipes():
+    from oneofmany.recipes import recipe
+
+    for task in TASKS:
+        settings = recipe(f"{task}/selectr")
+        assert paper.FIRST_PHASE[task] == (settings.first.updates, settings.first.batch)
+        assert paper.SECOND_PHASE[task] == (settings.second.updates, settings.second.batch)
+
+
+def test_our_runs_do_not_count_as_the_papers():
+    ours = paper_run("nqueens/minloss/equivariant", 42, (OS, MS)) | {"network": "equivariant"}
+    ours["evaluations"]["nqueens-test"] = fake_evaluation(answers(OS, MS), np.repeat([1, 3], (OS, MS)))
+    for table in (agreement, schedule, cost, summary, anchors, tuning, second_phase):
+        assert not table(Grid.of([ours])).filled
