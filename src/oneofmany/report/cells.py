@@ -18,7 +18,7 @@ def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 
 def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
-    """``99.87 [99.70, 100.00]``, the mean over seeds and Student's t interval, cut at 0 and 100; with one seed its value alone."""
+    """``99.87 [99.70, 100.00]``: the mean over seeds and Student's t interval, cut at 0 and 100; one seed has none."""
     if summary is None:
         return Cell()
     text, numbers = f"{summary.mean:.2f}", {"mean": summary.mean}
