@@ -1,6 +1,5 @@
 """Every number of the docs comes from results/, and a page that is out of step is found."""
 
-import json
 import re
 import runpy
 import shlex
@@ -20,8 +19,7 @@ from oneofmany.report.learned import our_tables
 from oneofmany.report.ours import each_run, main_table
 from oneofmany.report.tables import general_tables
 from report.our_records import our_experiments, our_runs
-from report.paper_records import set_apart, table_2
-from report.paper_records import write as write_paper
+from report.paper_records import set_apart, table_2, write
 
 ROOT = Path(__file__).parents[2]
 PUBLISH = runpy.run_path(str(ROOT / "results" / "publish.py"))
@@ -59,13 +57,15 @@ def test_a_page_of_the_papers_networks(root):
     PUBLISH["publish"](root)
     assert page.read_text().count(NOTHING) == len(blocks)
     every = [*table_2(), *set_apart()]
-    write_paper(root / "results", [record for record in every if record["seed"] == 42 and record["task"] == "sudoku"])
+    write(
+        root / "results" / "paper", [record for record in every if record["seed"] == 42 and record["task"] == "sudoku"]
+    )
     PUBLISH["publish"](root)
     part = page.read_text()
     assert 0 < part.count(NOTHING) < len(blocks)
     assert "| 7 of 21 | Naive 1729, 3120;" in part
     assert "**not enough runs**" in part
-    write_paper(root / "results", every)
+    write(root / "results" / "paper", every)
     PUBLISH["publish"](root)
     assert PUBLISH["stale"](root) == []
     whole, grid = page.read_text(), Grid.of(every)
@@ -120,14 +120,6 @@ def root(tmp_path):
     return tmp_path
 
 
-def write(root, records):
-    for record in records:
-        folder = root / "results" / record.get("apart", "ours")
-        folder.mkdir(parents=True, exist_ok=True)
-        kept = {key: value for key, value in record.items() if key != "apart"}
-        (folder / f"{record['name'].replace('/', '-')}.json").write_text(json.dumps(kept))
-
-
 def test_pages_without_results_say_so(root):
     assert PUBLISH["publish"](root) == ["README.md", "docs/page.md", "docs/report.html"]
     page = (root / "docs" / "page.md").read_text()
@@ -140,7 +132,7 @@ def test_pages_without_results_say_so(root):
 def test_pages_follow_the_records(root, capsys):
     PUBLISH["publish"](root)
     runs, others = [r for r in our_runs(queries=30) if r["task"] != "futoshiki"], our_experiments()
-    write(root, [*runs, *others])
+    write(root / "results", [*runs, *others], "ours")
     assert PUBLISH["stale"](root) == ["README.md", "docs/page.md", "docs/report.html"]
     PUBLISH["publish"](root)
     assert PUBLISH["stale"](root) == []

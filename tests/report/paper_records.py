@@ -88,10 +88,10 @@ def set_apart():
     return records
 
 
-def write(results, records):
-    """As record files below results/paper."""
+def write(folder, records, usual="."):
+    """As record files below a folder: where each stands apart, the others in ``usual``."""
     for record in records:
-        folder = results / "paper" / record.get("apart", "")
-        folder.mkdir(parents=True, exist_ok=True)
+        place = folder / record.get("apart", usual)
+        place.mkdir(parents=True, exist_ok=True)
         kept = {key: value for key, value in record.items() if key != "apart"}
-        (folder / f"{record['name'].replace('/', '-')}.json").write_text(json.dumps(kept))
+        (place / f"{record['name'].replace('/', '-')}.json").write_text(json.dumps(kept))

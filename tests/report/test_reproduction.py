@@ -172,7 +172,7 @@ def test_summary_for_a_readme():
 
 def test_nothing_that_stands_apart_displaces_the_63(tmp_path):
     """The same recipes, seeds and settings, perfect on dev and on the test set, with more seeds, in any folder."""
-    write(tmp_path, RUNS)
+    write(tmp_path / "paper", RUNS)
     before = Grid.of(read_records([tmp_path]))
     perfect = [
         paper_run(recipe, seed, (OS, MS), dev=1.0, apart=apart)
@@ -180,7 +180,7 @@ def test_nothing_that_stands_apart_displaces_the_63(tmp_path):
         for seed in (*SEEDS, 1, 2)
         for apart in ("anchor", "tuning/decay=0", "controls/second-phase", "learned/x")
     ]
-    write(tmp_path, perfect)
+    write(tmp_path / "paper", perfect)
     for path in (tmp_path, tmp_path / "paper"):
         grid = Grid.of(read_records([path]))
         assert grid.runs == before.runs
