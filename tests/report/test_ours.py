@@ -12,14 +12,14 @@ from oneofmany.report import Grid, read_records
 from oneofmany.report.experiments import different, experiments, listed
 from oneofmany.report.figures import all_charts
 from oneofmany.report.html import render
-from oneofmany.report.learned import fixed_givens, our_tables, seen_grids, sizes, starts, steps
+from oneofmany.report.learned import fixed_givens, our_tables, sizes, splits, starts, steps
 from oneofmany.report.ours import each_run, is_ours, main_table, objectives
 from oneofmany.report.paper import SEEDS, TABLE_2
 from oneofmany.report.records import givens_of, totals_of, valid_of
 from oneofmany.report.tables import all_tables, general_tables
 from oneofmany.runs import save_record
 
-from .our_records import experiment, our_experiments, our_runs
+from .our_records import experiment, our_experiments, our_runs, split_by_puzzle
 from .records import fake_evaluation, fake_grid, fake_record
 
 RUNS = our_runs()
@@ -193,10 +193,27 @@ def test_givens_are_fixed_along_a_row():
     assert counted == 90
 
 
-def test_seen_grids_beside_unseen_ones():
-    rows = {row[1].text: row for row in seen_grids(GRID).rows}
-    for label, name in (("not in training", "sudoku-test"), ("in training, by other queries", "sudoku-seen-test")):
-        assert rows[label][5].numbers["mean"] == pytest.approx(mean(shares("sudoku/minloss/equivariant", name)))
+def test_a_split_by_puzzle_beside_the_split_by_grid_class():
+    table = splits(GRID)
+    assert [texts(row)[:2] for row in table.rows] == [["by grid class", "90"], ["by puzzle", "40"]]
+    for cell, keep in zip(table.rows[0][2:5], SUBSETS, strict=True):
+        values = shares("sudoku/minloss/equivariant", "sudoku-test", keep)
+        assert cell.numbers["mean"] == pytest.approx(mean(values))
+    assert [row[-1].text for row in table.rows] == ["3", "1"]
+    assert [cell.numbers["mean"] for cell in table.rows[1][2:5]] == [50, 100, 75]
+    # No other table shows it.
+    without = Grid.of([record for record in (*GRID.runs, *GRID.apart) if record != split_by_puzzle()])
+    assert not splits(without).filled
+    for one, other in zip(all_tables(GRID), all_tables(without), strict=True):
+        assert one == other or one.name == "our-split"
+
+
+@pytest.mark.parametrize("record", [split_by_puzzle(burn_in=[0]), split_by_puzzle() | {"evaluations": {}}])
+def test_a_split_by_puzzle_with_other_settings_or_untested_is_one_more_experiment(record):
+    grid = Grid.of([*RUNS, record])
+    assert not splits(grid).filled
+    (row,) = experiments(grid).rows
+    assert "training data sudoku-puzzle-train instead of sudoku-train" in row[2].text
 
 
 def test_listed_solutions():

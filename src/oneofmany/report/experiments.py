@@ -21,6 +21,8 @@ from oneofmany.report.table import Cell, Column, Table, columns
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
 """Name of a training set -> how many solutions of a query it lists at most; no query has more than 50."""
+PUZZLE_TRAIN, PUZZLE_TEST = "sudoku-puzzle-train", "sudoku-puzzle-test"
+"""Sudokus split by puzzle: grids of one class may stand in both."""
 _NAMES = tuple(map(name_of, SUBSETS))
 
 
@@ -34,11 +36,9 @@ def listed_of(record: Record) -> int:
 def listed(grid: Grid) -> Table:
     """Sudoku with 1, 2, 5 or all solutions listed; nothing else differs from the recipe."""
     own = ours(grid)
-    base = own.at("sudoku", MAIN_OBJECTIVE, VARIANT)
-    more = [r for r in own.apart if base and r["recipe"] == base[0]["recipe"] and _only_listing(r, base[0])]
     groups: dict[int, dict[int, Record]] = {}
-    for record in [*base, *more]:
-        if ((record.get("data") or {}).get("train") or {}).get("name") in LISTED:
+    for record in [*own.at("sudoku", MAIN_OBJECTIVE, VARIANT), *_only(own, "listed", "training data")]:
+        if _train_name(record) in LISTED:
             groups.setdefault(listed_of(record), {}).setdefault(record["seed"], record)
     rows = []
     for count, seeds in sorted(groups.items()):
@@ -55,8 +55,20 @@ def listed(grid: Grid) -> Table:
     )
 
 
-def _only_listing(record: Record, base: Record) -> bool:
-    return set(different(record, base)) <= {"listed", "training data"}
+def by_puzzle(own: Grid) -> list[Record]:
+    """Runs of Sudoku's recipe on data split by puzzle, which have a table of their own."""
+    found = _only(own, "training data")
+    return [record for record in found if _train_name(record) == PUZZLE_TRAIN and PUZZLE_TEST in record["evaluations"]]
+
+
+def _only(own: Grid, *names: str) -> list[Record]:
+    """Experiments with Sudoku's recipe that differ from it in nothing but these."""
+    base = own.at("sudoku", MAIN_OBJECTIVE, VARIANT)[:1]
+    return [r for b in base for r in own.apart if r["recipe"] == b["recipe"] and set(different(r, b)) <= {*names}]
+
+
+def _train_name(record: Record) -> str | None:
+    return ((record.get("data") or {}).get("train") or {}).get("name")
 
 
 def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
@@ -93,10 +105,11 @@ def _word(value: Any) -> str:
 
 
 def experiments(grid: Grid) -> Table:
-    """Everything that was tried and is not the recipe, good or bad, beside the recipe with the same seeds."""
+    """Everything else that was tried and is not the recipe, good or bad, beside the recipe with the same seeds."""
     own = ours(grid)
+    shown = by_puzzle(own)
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in own.apart:
+    for record in (record for record in own.apart if record not in shown):
         groups.setdefault((record["recipe"], record["apart"].removeprefix("learned/")), []).append(record)
     rows = []
     for (recipe, name), records in groups.items():

@@ -1,4 +1,4 @@
-"""Tables of what our network does beyond its test sets: other sizes, steps, starts, solutions and givens, grids."""
+"""Tables of what our network does beyond its test sets: other sizes, steps, starts, solutions and givens, splits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from oneofmany.report.cells import count_cell
-from oneofmany.report.experiments import experiments, listed
+from oneofmany.report.experiments import PUZZLE_TEST, by_puzzle, experiments, listed
 from oneofmany.report.other_tables import WAYS, other_data
 from oneofmany.report.ours import (
     INTERVALS,
@@ -31,8 +31,6 @@ from oneofmany.report.paper import SUBSETS, name_of
 from oneofmany.report.records import Grid, Record, givens_of, totals_of, valid_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
-SEEN = "sudoku-seen-test"
-"""Queries of grids that training saw other queries of."""
 SOLUTIONS = ((1, 1), (2, 5), (6, 15), (16, 50))
 """Bins of the number of solutions, both ends included."""
 GIVENS = 3
@@ -53,7 +51,7 @@ def our_tables(grid: Grid) -> list[Table]:
         starts(grid),
         listed(grid),
         fixed_givens(grid),
-        seen_grids(grid),
+        splits(grid),
         experiments(grid),
         replace(others, name="our-other-data", title=f"Our network: {others.title.lower()}"),
     ]
@@ -62,9 +60,7 @@ def our_tables(grid: Grid) -> list[Table]:
 def _in_a_table(record: Record, name: str) -> bool:
     """Whether an evaluation is in a table of its own here, so that the list of all others leaves it out."""
     evaluation = record["evaluations"][name]
-    return (
-        name in {*TESTS, SEEN, *steps_of(record)} or size_of(record, name) is not None or bool(evaluation.get("chosen"))
-    )
+    return name in {*TESTS, *steps_of(record)} or size_of(record, name) is not None or bool(evaluation.get("chosen"))
 
 
 def size_of(record: Record, name: str) -> int | None:
@@ -221,24 +217,24 @@ def _runs(count: int) -> str:
     return "one run" if count == 1 else f"{count} runs"
 
 
-def seen_grids(grid: Grid) -> Table:
-    """Sudoku: queries of grid classes that training saw beside queries of classes that it did not."""
-    rows = []
-    for records in recipes_of(ours(grid).runs):
-        both = [record for record in records if SEEN in record["evaluations"]]
-        for name, label in (("sudoku-test", "not in training"), (SEEN, "in training, by other queries")):
-            runs = on(both, name)
-            if runs:
-                row = [Cell(_about(records[0])), Cell(label), count_cell(runs[0][1]["data"]["queries"])]
-                rows.append((*row, *accuracy_cells(runs), count_cell(len(runs))))
+def splits(grid: Grid) -> Table:
+    """Sudoku split by grid class, as everywhere else, beside a split by puzzle; training and test of each."""
+    own = ours(grid)
+    of_class = on(own.at("sudoku", MAIN_OBJECTIVE, VARIANT), "sudoku-test")
+    of_puzzle = on(by_puzzle(own), PUZZLE_TEST)
+    rows = [
+        (Cell(label), count_cell(runs[0][1]["data"]["queries"]), *accuracy_cells(runs), count_cell(len(runs)))
+        for label, runs in (("by grid class", of_class), ("by puzzle", of_puzzle))
+        if runs and of_puzzle
+    ]
     return Table(
-        "our-seen",
-        "Our network on Sudoku, grids that training did not and did see, accuracy in %",
-        (*columns(("task, trained with", "grid class"), (("", ("queries",)), ACCURACIES)), Column("seeds")),
+        "our-split",
+        "Our network on Sudoku split by grid class and by puzzle, accuracy in %",
+        (*columns(("split",), (("", ("queries",)), ACCURACIES)), Column("seeds")),
         tuple(rows),
-        f"{INTERVALS} Grids that turn into each other by symmetries are one class. A split by puzzle lets queries of "
-        "one class fall into both training and test; a split by class does not.",
-        labels=2,
+        f"{INTERVALS} MinLoss, the same settings; each row is trained and tested on data of its own split. Grids that "
+        "turn into each other by symmetries are one class. A split by puzzle lets queries of one class fall into both "
+        "training and test; a split by grid class does not.",
     )
 
 
