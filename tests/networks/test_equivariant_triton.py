@@ -99,7 +99,7 @@ def test_bfloat16_is_as_close_as_without_the_kernels(problem, M, monkeypatch):
             logits = network(batch, noise=noise, steps=6)
         gradients = torch.autograd.grad((logits * weights).sum(), parameters)
         pairs = zip((logits, *gradients), (expected, *exact), strict=True)
-        return [float((mine - other).norm() / other.norm()) for mine, other in pairs]
+        return [((mine - other).norm() / other.norm()).item() for mine, other in pairs]
 
     with_kernels = errors()
     monkeypatch.setattr(EquivariantNetwork, "_kernels", lambda *_: None)
