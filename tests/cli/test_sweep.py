@@ -112,6 +112,15 @@ def test_tuning_gives_every_objective_equally_many_settings(task):
     assert len({job.settings for job in jobs}) == len(jobs)
 
 
+def test_intervals_shrink_with_the_number_of_updates():
+    def intervals(recipe):
+        jobs = plan(read_arguments([recipe, "--tune", "--seeds", "42"]))
+        return [job.settings.selector_training.copy_interval for job in jobs]
+
+    assert intervals("nqueens/selectr") == [2500, 2500, 1]
+    assert intervals("nqueens/selectr/large-batch") == [313, 313, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

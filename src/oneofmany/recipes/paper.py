@@ -106,6 +106,7 @@ def larger_batch(settings: Settings, times: int = 8) -> Settings:
     )
 
 
+_IN_UPDATES = {"selector_training.copy_interval"}
 _DECAYS = tuple({"decay": value} for value in ("1e-4", "1e-5", "0"))
 _TUNED: dict[str, dict[str, tuple[dict[str, str], ...]]] = {
     "nlm": {
@@ -143,13 +144,23 @@ def tuning(settings: Settings) -> tuple[dict[str, str], ...]:
     table = _TUNED[settings.network.kind]
     same = {"minloss": "ccloss", "selectr": "iexplr"}
     objective = settings.objective
-    return table.get(objective, table.get(same.get(objective, ""), _DECAYS))
+    changes = table.get(objective, table.get(same.get(objective, ""), _DECAYS))
+    # The intervals are those of the paper's batches, counted in updates.
+    times = settings.first.batch // _of_paper(settings.task, objective).first.batch
+    return tuple(
+        {name: str(-(-int(value) // times)) if name in _IN_UPDATES else value for name, value in change.items()}
+        for change in changes
+    )
+
+
+def _of_paper(task: str, objective: ObjectiveName) -> Settings:
+    return rrn(task, objective) if task == "sudoku" else nlm(task, objective)
 
 
 def paper_recipes() -> dict[str, Settings]:
     """All recipes with the paper's networks, by name."""
     table = [
-        nlm(task, objective) if task != "sudoku" else rrn(task, objective)
+        _of_paper(task, objective)
         for task in ("nqueens", "futoshiki", "sudoku")
         for objective in OBJECTIVES
     ]
