@@ -159,11 +159,7 @@ def _of_paper(task: str, objective: ObjectiveName) -> Settings:
 
 def paper_recipes() -> dict[str, Settings]:
     """All recipes with the paper's networks, by name."""
-    table = [
-        _of_paper(task, objective)
-        for task in ("nqueens", "futoshiki", "sudoku")
-        for objective in OBJECTIVES
-    ]
+    table = [_of_paper(task, objective) for task in ("nqueens", "futoshiki", "sudoku") for objective in OBJECTIVES]
     authors = nlm("nqueens", "naive")
     # The authors' padding mistake: the last listed solution is drawn most often.
     table.append(
