@@ -13,7 +13,7 @@ an edge that the graph holds twice is computed once; x enters the LSTM's gates o
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
@@ -28,21 +28,6 @@ from oneofmany.problems import Batch, Problem
 Kernel = Literal["auto", "plain", "triton"]
 Arrive = Callable[[Tensor, Tensor | None], Tensor]
 """From states [B, R, H] and a step's dropout keys (None without dropout) to what arrives at every cell, [B, R, H]."""
-
-_ops: Any = None
-"""``rrn_ops`` once it is loaded; a global, because a module in an attribute could not be copied with the network."""
-
-
-def _load_ops() -> bool:
-    """Whether the Triton operators can be used here."""
-    global _ops
-    if _ops is None and torch.cuda.is_available():
-        try:
-            from oneofmany.networks import rrn_ops
-        except ImportError:
-            return False
-        _ops = rrn_ops
-    return _ops is not None
 
 
 def _mlp(inputs: int, width: int) -> nn.Sequential:
@@ -105,9 +90,12 @@ class RRN(nn.Module):
             raise ValueError(f"width: expected an even number of at least 2, got {width}")
         if kernel not in ("auto", "plain", "triton"):
             raise ValueError(f"kernel: expected auto, plain or triton, got {kernel!r}")
-        available = _load_ops() and width == 96
-        if kernel == "triton" and not available:
-            raise ValueError(f"kernel: triton needs CUDA, the triton package and width 96, got width {width}")
+        self._supported = width == 96 and not post_mlp and find_spec("triton") is not None
+        if kernel == "triton" and not (self._supported and torch.cuda.is_available()):
+            raise ValueError(
+                f"kernel: triton needs CUDA, the triton package, width 96 and no post_mlp, got width {width} and "
+                f"post_mlp {post_mlp}"
+            )
         self.problem, self.steps, self.dropout, self.kernel = problem, _at_least_1(steps), dropout, kernel
         n, slots = problem.size, sudoku_slots(problem.options["box_rows"], problem.options["box_columns"])
         self.doubles = 0 if distinct else slots.doubles
@@ -164,27 +152,27 @@ class RRN(nn.Module):
                 seed = torch.randint(2**62, (1,), device=batch.query.device)
             keys = list(step_keys(seed, steps).unbind())
 
-        triton = self._uses_triton()
-        # Without the cache every step's gradient of a weight is added up in float32.
-        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False) if triton else nullcontext():
+        if not self._uses_triton():
+            outputs = self._recur(self.input(self._embed(batch.query)), keys, row_offset)
+            return self.output(outputs[-1] if last_only else torch.stack(outputs))
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
             x = self.input(self._embed(batch.query))
-            outputs = self._recur(x, keys, row_offset, triton)
-            hidden = outputs[-1] if last_only else torch.stack(outputs)
-            logits = self.output(hidden)
-        return logits.float() if triton else logits
+            hidden = self._run(x, keys, row_offset, not last_only)
+            logits = self.output(hidden[-1] if last_only else hidden)
+        return logits.float()
 
-    def _recur(self, x: Tensor, keys: list[Tensor | None], row_offset: int, triton: bool) -> list[Tensor]:
+    def _recur(self, x: Tensor, keys: list[Tensor | None], row_offset: int) -> list[Tensor]:
         """The hidden states [B, R, H] of every step."""
         width = self.output.in_features
         w_in, w_hidden = self.lstm.weight_ih, self.lstm.weight_hh
-        bias = self.lstm.bias_ih + self.lstm.bias_hh if self.lstm.bias else None
+        bias = self._lstm_bias()
         after = _linears(self.post) if self.post is not None else []
         # What the sum of the messages meets first, beside x whose part is the same at every step.
         w, b = (after[0].weight, after[0].bias) if after else (w_in, bias)
         of_x = F.linear(x, w[:, :width], b)
-        arrive = self._triton_messages(row_offset) if triton else self._plain_messages(row_offset)
+        arrive = self._plain_messages(row_offset)
         h, hidden, outputs = x, None, []
-        c = torch.zeros_like(x, dtype=torch.float32 if triton else x.dtype)
+        c = torch.zeros_like(x)
         for key in keys:
             gates = _add_linear(of_x, arrive(h, key), w[:, width:])
             for layer in after[1:]:
@@ -193,15 +181,33 @@ class RRN(nn.Module):
                 gates = F.linear(gates, w_in, bias)
             if hidden is not None:
                 gates = _add_linear(gates, hidden, w_hidden)
-            if triton:
-                hidden, c = _ops.lstm(gates, c)
-            else:
-                i, f, g, o = gates.chunk(4, -1)
-                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-                hidden = o.sigmoid() * c.tanh()
-            h = hidden
+            i, f, g, o = gates.chunk(4, -1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = hidden = o.sigmoid() * c.tanh()
             outputs.append(hidden)
         return outputs
+
+    def _run(self, x: Tensor, keys: list[Tensor | None], row_offset: int, every_step: bool) -> Tensor:
+        """The same by the kernels: [T, B, R, H], of the last step alone (T = 1) if not every_step."""
+        from oneofmany.networks.rrn_triton import Messages, run_steps
+
+        (halves, bias), *layers = self._message_layers()
+        weights, biases = torch.stack([layer.weight for layer in layers]), torch.stack([layer.bias for layer in layers])
+        of_x, of_sums = self.lstm.weight_ih.chunk(2, 1)
+        gate_bias, drop = self._lstm_bias(), (threshold_of(self.dropout), scale_of(self.dropout))
+        if keys[0] is None:  # the last message layer acts on the sum, and so goes into the gates with it
+            edges, drop = len(self.slots) + self.doubles, (0, 1.0)
+            with torch.autocast("cuda", enabled=False):
+                of_last = of_sums @ (edges * biases[2])
+                gate_bias = of_last if gate_bias is None else gate_bias + of_last
+                of_sums = of_sums @ weights[2]
+        into = torch.cat((of_sums, self.lstm.weight_hh), 1)
+        messages = Messages(self.slots, self.doubles, *drop, row_offset)
+        gates = F.linear(x, of_x, gate_bias)
+        return run_steps(x, gates, into, halves, bias, weights, biases, messages, keys, every_step)
+
+    def _lstm_bias(self) -> Tensor | None:
+        return self.lstm.bias_ih + self.lstm.bias_hh if self.lstm.bias else None
 
     def _plain_messages(self, row_offset: int) -> Arrive:
         (halves, bias), *layers = self._message_layers()
@@ -225,21 +231,6 @@ class RRN(nn.Module):
 
         return arrive
 
-    def _triton_messages(self, row_offset: int) -> Arrive:
-        (halves, bias), *layers = self._message_layers()
-        weights = torch.stack([layer.weight for layer in layers])
-        biases = torch.stack([layer.bias for layer in layers])
-        operands = _ops.operands(weights.detach(), biases.detach())
-        edges = len(self.slots) + self.doubles
-
-        def arrive(h: Tensor, key: Tensor | None) -> Tensor:
-            pq = F.linear(h, halves, bias)
-            drop = (0, 1.0) if key is None else (threshold_of(self.dropout), scale_of(self.dropout))
-            sums = _ops.messages(pq, weights, biases, *operands, self.slots, self.doubles, key, *drop, row_offset)
-            return F.linear(sums, weights[2], biases[2] * edges) if key is None else sums
-
-        return arrive
-
     def _message_layers(self) -> list[Layer]:
         """The message MLP, its first layer as the sender's and the receiver's half one below the other."""
         first, *others = _linears(self.message)
@@ -260,8 +251,13 @@ class RRN(nn.Module):
         return torch.cat(parts, -1)
 
     def _uses_triton(self) -> bool:
-        width, device = self.output.in_features, self.output.weight.device
-        return self.kernel != "plain" and _ops is not None and width == 96 and device.type == "cuda"
+        """Kernels are for a GPU, and nothing that a compiler sees into."""
+        return (
+            self.kernel != "plain"
+            and self._supported
+            and self.output.weight.is_cuda
+            and not torch.compiler.is_compiling()
+        )
 
     def _check(self, batch: Batch, seed: Tensor | None) -> None:
         ours, theirs = self.problem, batch.problem

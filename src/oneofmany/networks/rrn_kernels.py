@@ -3,9 +3,9 @@
 A program takes a block of cells and walks through their slots; one slot of a block is one tile [CELLS, 96] of edges, so
 the sum over neighbours is an addition in registers. The backward computes the activations again and writes the sender's
 gradient of every edge to the sender's place in its slot (every slot is a permutation, so nothing is written twice and
-no atomics are needed). All of it in one kernel, with the weights' gradients, would not fit into the registers: one
-kernel writes down what every layer takes in, one the gradients of what it gave out, and batched matrix products make
-the weights' gradients of both.
+no atomics are needed). The weights' gradients would not fit into the registers beside all that: the backward kernel
+writes down what every layer takes in, with a 1 after it, and the gradients of what it gave out; batched matrix products
+of the two are the gradients of the weights and, from the 1, of the biases.
 
 Triton's tiles have powers of two as sides: 96 channels are a tile of 64 (``a``) and one of 32 (``b``).
 
@@ -17,6 +17,8 @@ Matrix products take bfloat16 and accumulate in float32. This module imports tri
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -25,11 +27,12 @@ from torch import Tensor
 from oneofmany.networks.rrn_dropout import GOLDEN, MULTIPLY_1, MULTIPLY_2
 
 WIDTH = 96
-FORWARD = (64, 4)
-"""Cells of a block and warps of a program."""
-BACKWARD = (32, 4)
-"""The same for the backward."""
-LSTM_BLOCK = 1024
+ROW = WIDTH + 8
+"""Columns of what a layer takes in: its channels, a 1 and zeros up to the next 16 bytes."""
+MANY_CELLS = 64 * 132
+"""From so many cells on, blocks of 64 (a warp group's matrix products) keep all multiprocessors of an H100 busy; with
+fewer cells, blocks of 16 finish earlier."""
+WARPS = 4
 CHANGING = ["N", "row_offset", "threshold", "nought"]
 """Arguments whose value must not lead to another compilation."""
 
@@ -53,25 +56,25 @@ def _edge_key(counter, key):
 
 
 @triton.jit
-def _kept(edge, channel, threshold):
-    """float32 [CELLS, channels], 1 where the message is kept; two neighbouring channels share the word."""
+def _kept(edge, channel, threshold, value):
+    """float32 [CELLS, channels], ``value`` where the message is kept; two neighbouring channels share the word."""
     word = _mix(edge[:, None] + ((channel >> 1).to(tl.uint32) * _GOLDEN)[None, :])
     half = tl.where((channel & 1)[None, :] == 1, word, (word << 16) ^ word)
-    return tl.where(half.to(tl.int32, bitcast=True) >= threshold, 1.0, 0.0)
+    return tl.where(half.to(tl.int32, bitcast=True) >= threshold, value, 0.0)
 
 
 @triton.jit
-def _counts(d, counter, key, threshold, TWICE: tl.constexpr, DOUBLES: tl.constexpr):
-    """How many copies of slot d's messages are kept, as two tiles; slots that stand for two edges are TWICE."""
+def _counts(d, counter, key, threshold, value, TWICE: tl.constexpr, DOUBLES: tl.constexpr):
+    """How many copies of slot d's messages are kept, times ``value``; slots that stand for two edges are TWICE."""
     a = tl.arange(0, 64)
     b = 64 + tl.arange(0, 32)
     edge = _edge_key(counter + (2 * d if TWICE else d + DOUBLES), key)
-    of_a = _kept(edge, a, threshold)
-    of_b = _kept(edge, b, threshold)
+    of_a = _kept(edge, a, threshold, value)
+    of_b = _kept(edge, b, threshold, value)
     if TWICE:
         edge = _edge_key(counter + 2 * d + 1, key)
-        of_a += _kept(edge, a, threshold)
-        of_b += _kept(edge, b, threshold)
+        of_a += _kept(edge, a, threshold, value)
+        of_b += _kept(edge, b, threshold, value)
     return of_a, of_b
 
 
@@ -111,9 +114,10 @@ def _biases(bias):
 
 
 @triton.jit
-def _times(xa, xb, aa, ab, ba, bb):
-    of_a = tl.dot(xb, ba, tl.dot(xa, aa))
-    of_b = tl.dot(xb, bb, tl.dot(xa, ab))
+def _back(xa, xb, aa, ab, ba, bb):
+    """x times the transpose of a weight, which shares its place in shared memory."""
+    of_a = tl.dot(xb, ab.T, tl.dot(xa, aa.T))
+    of_b = tl.dot(xb, bb.T, tl.dot(xa, ba.T))
     return of_a, of_b
 
 
@@ -141,7 +145,7 @@ def _first_layer(pq, qa, qb, sender, valid):
 
 @triton.jit(do_not_specialize=CHANGING, do_not_specialize_on_alignment=["key"])
 def _forward_kernel(
-    pq, w, bias, slots, key, out, N, row_offset, threshold, scale, nought,
+    pq, w, bias, slots, key, out, N, row_offset, threshold, scale, nought, OUT: tl.constexpr,
     R: tl.constexpr, D: tl.constexpr, DOUBLES: tl.constexpr, DROPOUT: tl.constexpr, CELLS: tl.constexpr,
 ):  # fmt: skip
     half = pq.dtype.element_ty
@@ -169,130 +173,154 @@ def _forward_kernel(
             ya, yb = _layer(ya.to(half), yb.to(half), w3aa, w3ab, w3ba, w3bb, b3a, b3b, one)
             if DROPOUT:
                 ya, yb = _linear(ya.to(half), yb.to(half), w4aa, w4ab, w4ba, w4bb, b4a, b4b, one)
-                ka, kb = _counts(d, counter, key, threshold, TWICE, DOUBLES)
+                ka, kb = _counts(d, counter, key, threshold, 1.0, TWICE, DOUBLES)
                 sum_a += ya * ka
                 sum_b += yb * kb
             else:
                 sum_a += ya * (1 + TWICE)
                 sum_b += yb * (1 + TWICE)
-    _write(out, node, sum_a * scale, sum_b * scale, valid, 96)
-
-
-@triton.jit(do_not_specialize=["N", "nought"])
-def _activations_kernel(
-    pq, w, bias, slots, taken, N, nought, R: tl.constexpr, D: tl.constexpr, CELLS: tl.constexpr
-):  # fmt: skip
-    """What the second, third and fourth layer take in, to ``taken`` [3, D, N, 96]."""
-    half = pq.dtype.element_ty
-    slot_size = N.to(tl.int64) * 96
-    layer_size = D * slot_size
-    node = tl.program_id(0) * CELLS + tl.arange(0, CELLS)
-    valid = node < N
-    board = node // R
-    cell = node - board * R
-    qa, qb = _rows(pq + 96, node, valid, 192)
-    w2aa, w2ab, w2ba, w2bb = _matrix(w, 1, 96)
-    w3aa, w3ab, w3ba, w3bb = _matrix(w + 96 * 96, 1, 96)
-    b2a, b2b = _biases(bias)
-    b3a, b3b = _biases(bias + 16 * 96)
-    for d in range(D):
-        one = 1.0 + d * nought
-        to = taken + d * slot_size
-        za, zb = _first_layer(pq, qa, qb, board * R + tl.load(slots + d * R + cell), valid)
-        _write(to, node, za, zb, valid, 96)
-        ya, yb = _layer(za, zb, w2aa, w2ab, w2ba, w2bb, b2a, b2b, one)
-        za, zb = ya.to(half), yb.to(half)
-        _write(to + layer_size, node, za, zb, valid, 96)
-        ya, yb = _layer(za, zb, w3aa, w3ab, w3ba, w3bb, b3a, b3b, one)
-        _write(to + 2 * layer_size, node, ya, yb, valid, 96)
+    _write(out, node, sum_a * scale, sum_b * scale, valid, OUT)
 
 
 @triton.jit
-def _where_open(taken, node, ya, yb, valid):
+def _open(ya, yb, za, zb):
     """The gradient before a ReLU: 0 where it gave out 0."""
-    za, zb = _rows(taken, node, valid, 96)
-    half = taken.dtype.element_ty
-    return tl.where(za > 0, ya, 0.0).to(half), tl.where(zb > 0, yb, 0.0).to(half)
+    return tl.where(za > 0, ya, 0.0).to(za.dtype), tl.where(zb > 0, yb, 0.0).to(zb.dtype)
+
+
+@triton.jit
+def _write_taken(taken, row, of_a, of_b, valid):
+    """Rows of 104: the channels, a 1 and seven zeros."""
+    _write(taken, row, of_a, of_b, valid, 104)
+    last = tl.arange(0, 8)[None, :]
+    one = tl.where(last == 0, 1.0, tl.zeros((row.shape[0], 8), tl.float32))
+    tl.store(taken + row[:, None] * 104 + 96 + last, one.to(taken.dtype.element_ty), mask=valid[:, None])
 
 
 @triton.jit(do_not_specialize=CHANGING, do_not_specialize_on_alignment=["key"])
 def _backward_kernel(
-    grad, w, slots, key, taken, given, of_edges, of_pq, N, row_offset, threshold, scale,
+    grad, pq, w, bias, slots, key, taken, given, of_edges, of_pq, N, row_offset, threshold, scale, GRAD: tl.constexpr,
     R: tl.constexpr, D: tl.constexpr, DOUBLES: tl.constexpr, DROPOUT: tl.constexpr, CELLS: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of pq, and of what the layers gave out, to ``given`` [layers, D, N, 96]."""
-    half = grad.dtype.element_ty
-    slot_size = N.to(tl.int64) * 96
-    layer_size = D * slot_size
+    """Gradients of pq; what the layers take in, to ``taken``, and the gradients of what they gave out, to ``given``.
+
+    The first layer's activations are made one slot ahead: the gather then waits for nothing, and the product takes them
+    from shared memory.
+    """
+    half = pq.dtype.element_ty
+    slot_size = N.to(tl.int64)  # in rows
     node = tl.program_id(0) * CELLS + tl.arange(0, CELLS)
     valid = node < N
     board = node // R
     cell = node - board * R
     counter = (board + row_offset) * (R * (D + DOUBLES)) + cell * (D + DOUBLES)
-    v2aa, v2ab, v2ba, v2bb = _matrix(w, 96, 1)
-    v3aa, v3ab, v3ba, v3bb = _matrix(w + 96 * 96, 96, 1)
-    v4aa, v4ab, v4ba, v4bb = _matrix(w + 2 * 96 * 96, 96, 1)
-    ga, gb = _rows(grad, node, valid, 96)
-    ga, gb = (ga.to(tl.float32) * scale).to(half), (gb.to(tl.float32) * scale).to(half)
+    w2aa, w2ab, w2ba, w2bb = _matrix(w, 1, 96)
+    w3aa, w3ab, w3ba, w3bb = _matrix(w + 96 * 96, 1, 96)
+    w4aa, w4ab, w4ba, w4bb = _matrix(w + 2 * 96 * 96, 1, 96)
+    b2a, b2b = _biases(bias)
+    b3a, b3b = _biases(bias + 16 * 96)
+    qa, qb = _rows(pq + 96, node, valid, 192)
+    za, zb = _first_layer(pq, qa, qb, board * R + tl.load(slots + (DOUBLES % D) * R + cell), valid)
     sum_a = tl.zeros((CELLS, 64), tl.float32)
     sum_b = tl.zeros((CELLS, 32), tl.float32)
     for TWICE in tl.static_range(2):
         for d in range(0 if TWICE else DOUBLES, DOUBLES if TWICE else D):
-            of = taken + d * slot_size
-            to = given + d * slot_size
+            # 0, but not for the compiler, or addresses, q, and the product of ones and biases would leave the loop and
+            # fill the registers.
+            nought = tl.load(slots + d) >> 31
+            one = 1.0 + nought
+            here = node + nought
+            sender = board * R + tl.load(slots + (d * R + cell + nought))
+            _write_taken(taken + d * slot_size * 104, here, za, zb, valid)
+            xa, xb = _layer(za, zb, w2aa, w2ab, w2ba, w2bb, b2a, b2b, one)
+            xa, xb = xa.to(half), xb.to(half)
+            _write_taken(taken + (D + d) * slot_size * 104, here, xa, xb, valid)
+            ya, yb = _layer(xa, xb, w3aa, w3ab, w3ba, w3bb, b3a, b3b, one)
+            ya, yb = ya.to(half), yb.to(half)
+            ga, gb = _rows(grad, here, valid, GRAD)
             if DROPOUT:
-                ka, kb = _counts(d, counter, key, threshold, TWICE, DOUBLES)
-                da, db = ga * ka.to(half), gb * kb.to(half)
-                _write(to + 2 * layer_size, node, da, db, valid, 96)
-                ya, yb = _times(da, db, v4aa, v4ab, v4ba, v4bb)
+                _write_taken(taken + (2 * D + d) * slot_size * 104, here, ya, yb, valid)
+                ka, kb = _counts(d, counter, key, threshold, scale, TWICE, DOUBLES)
+                ga, gb = (ga * ka).to(half), (gb * kb).to(half)
+                _write(given + (2 * D + d) * slot_size * 96, here, ga, gb, valid, 96)
+                ga, gb = _back(ga, gb, w4aa, w4ab, w4ba, w4bb)
             else:
-                ya, yb = ga.to(tl.float32) * (1 + TWICE), gb.to(tl.float32) * (1 + TWICE)
-            da, db = _where_open(of + 2 * layer_size, node, ya, yb, valid)
-            _write(to + layer_size, node, da, db, valid, 96)
-            ya, yb = _times(da, db, v3aa, v3ab, v3ba, v3bb)
-            da, db = _where_open(of + layer_size, node, ya, yb, valid)
-            _write(to, node, da, db, valid, 96)
-            ya, yb = _times(da, db, v2aa, v2ab, v2ba, v2bb)
-            da, db = _where_open(of, node, ya, yb, valid)
-            sum_a += da
-            sum_b += db
-            _write(of_edges + d * slot_size, board * R + tl.load(slots + d * R + cell), da, db, valid, 96)
+                ga, gb = ga.to(tl.float32) * (scale * (1 + TWICE)), gb.to(tl.float32) * (scale * (1 + TWICE))
+            ga, gb = _open(ga, gb, ya, yb)
+            _write(given + (D + d) * slot_size * 96, here, ga, gb, valid, 96)
+            ga, gb = _back(ga, gb, w3aa, w3ab, w3ba, w3bb)
+            ga, gb = _open(ga, gb, xa, xb)
+            _write(given + d * slot_size * 96, here, ga, gb, valid, 96)
+            ga, gb = _back(ga, gb, w2aa, w2ab, w2ba, w2bb)
+            ga, gb = tl.where(za > 0, ga, 0.0), tl.where(zb > 0, gb, 0.0)
+            qa, qb = _rows(pq + 96, here, valid, 192)
+            following = board * R + tl.load(slots + ((d + 1) % D * R + cell + nought))
+            za, zb = _first_layer(pq, qa, qb, following, valid)
+            sum_a += ga
+            sum_b += gb
+            _write(of_edges + d * slot_size * 96, sender, ga, gb, valid, 96)
     _write(of_pq + 96, node, sum_a, sum_b, valid, 192)
 
 
 @triton.jit
-def _lstm_kernel(gates, c, h, new_c, total, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    valid = at < total
-    first = gates + (at // 96) * 384 + at % 96
-    i = tl.sigmoid(tl.load(first, mask=valid, other=0.0).to(tl.float32))
-    f = tl.sigmoid(tl.load(first + 96, mask=valid, other=0.0).to(tl.float32))
-    g = 2 * tl.sigmoid(2 * tl.load(first + 192, mask=valid, other=0.0).to(tl.float32)) - 1
-    o = tl.sigmoid(tl.load(first + 288, mask=valid, other=0.0).to(tl.float32))
-    state = f * tl.load(c + at, mask=valid, other=0.0) + i * g
-    tl.store(new_c + at, state, mask=valid)
-    tl.store(h + at, (o * (2 * tl.sigmoid(2 * state) - 1)).to(h.dtype.element_ty), mask=valid)
+def _gate(gates, of_x, at, valid):
+    return tl.load(gates + at, mask=valid, other=0.0).to(tl.float32) + tl.load(of_x + at, mask=valid, other=0.0)
 
 
 @triton.jit
-def _lstm_backward_kernel(of_h, of_new_c, gates, c, of_gates, of_c, total, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    valid = at < total
-    first = (at // 96) * 384 + at % 96
-    i = tl.sigmoid(tl.load(gates + first, mask=valid, other=0.0).to(tl.float32))
-    f = tl.sigmoid(tl.load(gates + first + 96, mask=valid, other=0.0).to(tl.float32))
-    g = 2 * tl.sigmoid(2 * tl.load(gates + first + 192, mask=valid, other=0.0).to(tl.float32)) - 1
-    o = tl.sigmoid(tl.load(gates + first + 288, mask=valid, other=0.0).to(tl.float32))
+def _tanh(x):
+    return 2 * tl.sigmoid(2 * x) - 1
+
+
+@triton.jit
+def _open_gates(gates, of_x, at, valid):
+    """The four gates after their nonlinearities."""
+    i = tl.sigmoid(_gate(gates, of_x, at, valid))
+    f = tl.sigmoid(_gate(gates, of_x, at + 96, valid))
+    g = _tanh(_gate(gates, of_x, at + 192, valid))
+    o = tl.sigmoid(_gate(gates, of_x, at + 288, valid))
+    return i, f, g, o
+
+
+@triton.jit
+def _lstm_block(N):
+    """Rows and channels [32, 32] of a program, and which rows there are."""
+    row = tl.program_id(0) * 32 + tl.arange(0, 32)[:, None]
+    channel = tl.program_id(1) * 32 + tl.arange(0, 32)[None, :]
+    return row, channel, row < N
+
+
+@triton.jit
+def _lstm_kernel(gates, of_x, c, h, met, new_c, N):
+    row, channel, valid = _lstm_block(N)
+    at = row * 96 + channel
+    i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
+    state = f * tl.load(c + at, mask=valid, other=0.0) + i * g
+    hidden = (o * _tanh(state)).to(h.dtype.element_ty)
+    tl.store(new_c + at, state, mask=valid)
+    tl.store(h + at, hidden, mask=valid)
+    tl.store(met + row * 192 + 96 + channel, hidden, mask=valid)
+
+
+@triton.jit
+def _lstm_backward_kernel(of_h, of_met, of_said, of_c, gates, of_x, c, N, LAST: tl.constexpr):
+    row, channel, valid = _lstm_block(N)
+    at = row * 96 + channel
+    i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
     old = tl.load(c + at, mask=valid, other=0.0)
-    t = 2 * tl.sigmoid(2 * (f * old + i * g)) - 1
+    t = _tanh(f * old + i * g)
     dh = tl.load(of_h + at, mask=valid, other=0.0).to(tl.float32)
-    dc = tl.load(of_new_c + at, mask=valid, other=0.0) + dh * o * (1 - t * t)
-    to = of_gates.dtype.element_ty
-    tl.store(of_gates + first, (dc * g * i * (1 - i)).to(to), mask=valid)
-    tl.store(of_gates + first + 96, (dc * old * f * (1 - f)).to(to), mask=valid)
-    tl.store(of_gates + first + 192, (dc * i * (1 - g * g)).to(to), mask=valid)
-    tl.store(of_gates + first + 288, (dh * t * o * (1 - o)).to(to), mask=valid)
+    if not LAST:
+        dh += tl.load(of_met + row * 192 + 96 + channel, mask=valid, other=0.0)
+        dh += tl.load(of_said + at, mask=valid, other=0.0)
+    dc = tl.load(of_c + at, mask=valid, other=0.0) + dh * o * (1 - t * t)
     tl.store(of_c + at, dc * f, mask=valid)
+    half = gates.dtype.element_ty
+    to = gates + row * 384 + channel
+    tl.store(to, (dc * g * i * (1 - i)).to(half), mask=valid)
+    tl.store(to + 96, (dc * old * f * (1 - f)).to(half), mask=valid)
+    tl.store(to + 192, (dc * i * (1 - g * g)).to(half), mask=valid)
+    tl.store(to + 288, (dh * t * o * (1 - o)).to(half), mask=valid)
 
 
 def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat16) -> tuple[Tensor, Tensor]:
@@ -309,77 +337,96 @@ def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat1
     return weights.to(dtype).contiguous(), rows
 
 
-def message_forward(
-    pq: Tensor, w: Tensor, rows: Tensor, slots: Tensor, doubles: int, key: Tensor | None, threshold: int,
-    scale: float, row_offset: int,
-) -> Tensor:  # fmt: skip
-    """What arrives at every cell, [B, R, 96], as ``rrn_messages.plain_messages`` says, times ``scale``.
+def _cells_of_a_block(cells: int) -> int:
+    return 64 if cells >= MANY_CELLS else 16
+
+
+class Messages(NamedTuple):
+    """Who sends to whom, and dropout.
+
+    Args:
+        slots: int32 [D, R], the neighbours by slot.
+        doubles: how many slots stand for two edges.
+        threshold: see ``rrn_dropout.threshold_of``.
+        scale: what the sums are multiplied by.
+        row_offset: index of the first board in the whole batch.
+    """
+
+    slots: Tensor
+    doubles: int
+    threshold: int
+    scale: float
+    row_offset: int
+
+
+def message_forward(pq: Tensor, w: Tensor, rows: Tensor, messages: Messages, key: Tensor | None, out: Tensor) -> None:
+    """What arrives at every cell, as ``rrn_messages.plain_messages`` says, times the scale.
 
     Args:
         pq: [B, R, 192], the sender's and the receiver's half of the first message layer, contiguous.
         w: [3, 96, 96], from ``operands``.
         rows: [3, 16, 96], from ``operands``.
-        slots: int32 [D, R], the neighbours by slot.
-        doubles: how many slots stand for two edges.
+        messages: who sends to whom.
         key: int32 [2], the step's dropout keys; None without dropout.
-        threshold: see ``rrn_dropout.threshold_of``.
-        scale: what the sum is multiplied by.
-        row_offset: index of the first board in the whole batch.
+        out: [B, R, 96 or more]: the first 96 channels are written.
     """
+    slots, doubles, threshold, scale, row_offset = messages
     (D, R), N = slots.shape, pq.shape[0] * pq.shape[1]
-    out = pq.new_empty(*pq.shape[:2], WIDTH)
-    cells, warps = FORWARD
+    cells = _cells_of_a_block(N)
     _forward_kernel[(triton.cdiv(N, cells),)](
         pq, w, rows, slots, slots if key is None else key, out, N, row_offset, (threshold - 32768) << 16, scale, 0,
-        R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None, CELLS=cells, num_warps=warps, num_stages=1,
+        OUT=out.shape[2], R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None, CELLS=cells, num_warps=WARPS,
+        num_stages=1,
     )  # fmt: skip
-    return out
 
 
 def message_backward(
-    grad: Tensor, pq: Tensor, w: Tensor, rows: Tensor, slots: Tensor, doubles: int, key: Tensor | None,
-    threshold: int, scale: float, row_offset: int,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of pq, of the weights [3, 96, 96] and of the biases [3, 96]."""
+    grad: Tensor, pq: Tensor, w: Tensor, rows: Tensor, messages: Messages, key: Tensor | None, of_pq: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Write the gradient of pq and return those of the weights [3, 96, 96] and the biases [3, 96].
+
+    Args:
+        grad: the gradient of ``out`` in ``message_forward``, of whose channels the first 96 are read.
+        pq: as in the forward, and so on.
+        w: see there.
+        rows: see there.
+        messages: see there.
+        key: see there.
+        of_pq: like pq.
+    """
+    slots, doubles, threshold, scale, row_offset = messages
     (D, R), B = slots.shape, pq.shape[0]
     layers, N = 2 if key is None else 3, B * R
-    of_edges, taken, given = (pq.new_empty(count, D, B, R, WIDTH) for count in (1, 3, layers))
-    of_pq = torch.empty_like(pq)
-    cells, warps = FORWARD
-    _activations_kernel[(triton.cdiv(N, cells),)](
-        pq, w, rows, slots, taken, N, 0, R=R, D=D, CELLS=cells, num_warps=warps, num_stages=1,
-    )  # fmt: skip
-    cells, warps = BACKWARD
+    of_edges = pq.new_empty(D, B, R, WIDTH)
+    taken, given = (pq.new_empty(layers, D, B, R, columns) for columns in (ROW, WIDTH))
+    cells = _cells_of_a_block(N)
     _backward_kernel[(triton.cdiv(N, cells),)](
-        grad, w, slots, slots if key is None else key, taken, given, of_edges, of_pq, N, row_offset,
-        (threshold - 32768) << 16, scale, R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None, CELLS=cells,
-        num_warps=warps, num_stages=1,
+        grad, pq, w, rows, slots, slots if key is None else key, taken, given, of_edges, of_pq, N, row_offset,
+        (threshold - 32768) << 16, scale, GRAD=grad.shape[2], R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None,
+        CELLS=cells, num_warps=WARPS, num_stages=1,
     )  # fmt: skip
-    torch.sum(of_edges[0], 0, out=of_pq[..., :WIDTH])
+    torch.sum(of_edges, 0, out=of_pq[..., :WIDTH])
     # One long product would keep a few multiprocessors busy: many shorter ones, of some boards of a slot each.
     parts = layers * D * max(part for part in range(1, 17) if B % part == 0)
-    products = torch.bmm(given.view(parts, -1, WIDTH).mT, taken[:layers].view(parts, -1, WIDTH))
-    of_w = products.view(layers, -1, WIDTH, WIDTH).sum(1, dtype=torch.float32)
-    of_bias = given.view(layers, D * B, R * WIDTH).sum(1, dtype=torch.float32).view(layers, R, WIDTH).sum(1)
-    if key is None:  # the fourth layer is not done here
-        of_w, of_bias = (
-            torch.cat([of_w, of_w.new_zeros(1, WIDTH, WIDTH)]),
-            torch.cat([of_bias, of_bias.new_zeros(1, WIDTH)]),
-        )
-    return of_pq, of_w, of_bias
+    products = torch.bmm(given.view(parts, -1, WIDTH).mT, taken.view(parts, -1, ROW)).view(layers, -1, WIDTH, ROW)
+    sums = products.new_zeros(3, WIDTH, ROW, dtype=torch.float32)  # without dropout the fourth layer is not done here
+    torch.sum(products, 1, dtype=torch.float32, out=sums[:layers])
+    return sums[..., :WIDTH], sums[..., WIDTH]
 
 
-def lstm_forward(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The LSTM's pointwise part: gates [..., 384] before their nonlinearities and c float32 [..., 96] to h and c."""
-    h, new_c = torch.empty_like(c, dtype=gates.dtype), torch.empty_like(c)
-    grid = (triton.cdiv(c.numel(), LSTM_BLOCK),)
-    _lstm_kernel[grid](gates, c, h, new_c, c.numel(), BLOCK=LSTM_BLOCK)
-    return h, new_c
+def lstm_forward(gates: Tensor, of_x: Tensor, c: Tensor, h: Tensor, met: Tensor, new_c: Tensor) -> None:
+    """The LSTM's cell: from gates + of_x [B, R, 384] and c float32 [B, R, 96] to h, the last half of met, and new_c."""
+    N = c.shape[0] * c.shape[1]
+    _lstm_kernel[(triton.cdiv(N, 32), 3)](gates, of_x, c, h, met, new_c, N)
 
 
-def lstm_backward(of_h: Tensor, of_c: Tensor, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of gates and of the old c."""
-    of_gates, of_old = torch.empty_like(gates), torch.empty_like(c)
-    grid = (triton.cdiv(c.numel(), LSTM_BLOCK),)
-    _lstm_backward_kernel[grid](of_h, of_c, gates, c, of_gates, of_old, c.numel(), BLOCK=LSTM_BLOCK)
-    return of_gates, of_old
+def lstm_backward(
+    of_h: Tensor, of_met: Tensor, of_said: Tensor, of_c: Tensor, gates: Tensor, of_x: Tensor, c: Tensor, last: bool
+) -> None:
+    """Write the gates' gradient over them, and that of c over the one of the new c.
+
+    The gradient of h comes from what the step gave out (of_h) and, but in the last step, from the next one's gates
+    (the last half of of_met) and messages (of_said).
+    """
+    N = c.shape[0] * c.shape[1]
+    _lstm_backward_kernel[(triton.cdiv(N, 32), 3)](of_h, of_met, of_said, of_c, gates, of_x, c, N, LAST=last)
