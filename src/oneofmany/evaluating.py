@@ -26,6 +26,7 @@ from oneofmany.networks.inference import Choice
 from oneofmany.networks.rrn import RRN
 from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.problems import Problem
+from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
 from oneofmany.runs.record import checksum_of
@@ -94,7 +95,7 @@ def evaluate_run(
     folder = RunFolder.open(run) if Path(run).is_dir() else None
     if name is not None and (folder is None or Path(name).name != name):
         raise ValueError(f"--name: expected the name of a file in a run folder's predictions, got {name!r} for {run}")
-    place = _device(device)
+    place = device_named(device)
     dataset = Dataset.load(data)
     saved = _load(run, folder, place, precision or "float32")
     settings = saved.settings
@@ -161,13 +162,6 @@ def evaluate_run(
     if file is not None:
         save_predictions(file, outcomes, about, force=force)
     return Evaluated(outcomes, about, file, reused=False)
-
-
-def _device(name: Device) -> torch.device:
-    found = torch.cuda.is_available()
-    if name == "cuda" and not found:
-        raise ValueError("--device: cuda was asked for, but PyTorch finds no GPU here; use --device cpu")
-    return torch.device(("cuda" if found else "cpu") if name == "auto" else name)
 
 
 def _load(run: str | Path, folder: RunFolder | None, device: torch.device, precision: Precision) -> SavedNetwork:

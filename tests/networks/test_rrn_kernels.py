@@ -42,7 +42,7 @@ def close(ours: torch.Tensor, theirs: torch.Tensor, name: str = "", times: int =
     assert (ours.float() - theirs).norm() <= times * TOLERANCE * theirs.norm(), name
 
 
-@pytest.mark.parametrize("cells", [64, 16])
+@pytest.mark.parametrize("cells", [64, 16], ids="blocks of {}".format)
 @pytest.mark.parametrize(("dropout", "distinct"), [(0.1, False), (0.1, True), (0.0, False), (0.0, True)])
 @pytest.mark.parametrize("boards", BOARDS)
 def test_messages_and_their_gradients(boards, dropout, distinct, cells, monkeypatch):

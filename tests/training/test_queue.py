@@ -20,7 +20,7 @@ from oneofmany.recipes import recipe, recipes
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training import OBJECTIVES, PhaseSettings, train
 from oneofmany.training.jobs import Job, check_data, check_settings, share, state_of
-from oneofmany.training.queue import Metrics, Queue
+from oneofmany.training.queue import Metrics, Queue, _why
 from oneofmany.training.settings import to_json
 
 DATA = ("sha256:train", "sha256:dev")
@@ -155,6 +155,25 @@ def test_the_end_of_the_time_stops_too(fake, tmp_path):
     assert queue.run() is None
     assert states(queue) == ["waiting"] * 3
     assert fake.events() == []
+
+
+TRACE = "Traceback (most recent call last):\n  File x, line 1\n    f()\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("update 1\noneofmany: the loss is nan\n\n", "the loss is nan"),
+        (f"{TRACE}CudaError: illegal access\nFor debugging set this.\n", "CudaError: illegal access"),
+        (f"{TRACE}KeyError: 1\n\nDuring handling:\n\n{TRACE}ValueError: 2\n", "ValueError: 2"),
+        (TRACE, ""),
+        ("", ""),
+    ],
+)
+def test_why_a_run_failed(tmp_path, written, why):
+    log = tmp_path / "log"
+    log.write_text("ValueError: of an earlier time\n" + written)
+    assert _why(log, len("ValueError: of an earlier time\n")) == why
 
 
 def test_a_failed_run_is_named_and_the_others_go_on(fake, tmp_path):

@@ -30,8 +30,10 @@ WIDTH = 96
 ROW = WIDTH + 8
 """Columns of what a layer takes in: its channels, a 1 and zeros up to the next 16 bytes."""
 MANY_CELLS = 64 * 132
-"""From so many cells on, blocks of 64 (a warp group's matrix products) keep all multiprocessors of an H100 busy; with
-fewer cells, blocks of 16 finish earlier."""
+"""From so many cells on, the forward's blocks are of 64 (a warp group's matrix products), which then keep all
+multiprocessors of an H100 busy; with fewer cells, blocks of 16 finish earlier."""
+BLOCK = 16
+"""Cells of a block of the backward: with more, the registers of a thread do not hold what it needs."""
 WARPS = 4
 CHANGING = ["N", "row_offset", "threshold", "nought"]
 """Arguments whose value must not lead to another compilation."""
@@ -337,10 +339,6 @@ def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat1
     return weights.to(dtype).contiguous(), rows
 
 
-def _cells_of_a_block(cells: int) -> int:
-    return 64 if cells >= MANY_CELLS else 16
-
-
 class Messages(NamedTuple):
     """Who sends to whom, and dropout.
 
@@ -372,7 +370,7 @@ def message_forward(pq: Tensor, w: Tensor, rows: Tensor, messages: Messages, key
     """
     slots, doubles, threshold, scale, row_offset = messages
     (D, R), N = slots.shape, pq.shape[0] * pq.shape[1]
-    cells = _cells_of_a_block(N)
+    cells = 64 if N >= MANY_CELLS else BLOCK
     _forward_kernel[(triton.cdiv(N, cells),)](
         pq, w, rows, slots, slots if key is None else key, out, N, row_offset, (threshold - 32768) << 16, scale, 0,
         OUT=out.shape[2], R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None, CELLS=cells, num_warps=WARPS,
@@ -399,11 +397,10 @@ def message_backward(
     layers, N = 2 if key is None else 3, B * R
     of_edges = pq.new_empty(D, B, R, WIDTH)
     taken, given = (pq.new_empty(layers, D, B, R, columns) for columns in (ROW, WIDTH))
-    cells = _cells_of_a_block(N)
-    _backward_kernel[(triton.cdiv(N, cells),)](
+    _backward_kernel[(triton.cdiv(N, BLOCK),)](
         grad, pq, w, rows, slots, slots if key is None else key, taken, given, of_edges, of_pq, N, row_offset,
         (threshold - 32768) << 16, scale, GRAD=grad.shape[2], R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None,
-        CELLS=cells, num_warps=WARPS, num_stages=1,
+        CELLS=BLOCK, num_warps=WARPS, num_stages=1,
     )  # fmt: skip
     torch.sum(of_edges, 0, out=of_pq[..., :WIDTH])
     # One long product would keep a few multiprocessors busy: many shorter ones, of some boards of a slot each.

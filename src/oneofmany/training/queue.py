@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol
 
+from oneofmany.runs.devices import device_named
 from oneofmany.training.jobs import Job, state_of
 from oneofmany.training.signals import listening
-from oneofmany.training.starting import device_of
 
 PROGRAM = (sys.executable, "-m", "oneofmany")
 LOOK = 0.1
@@ -224,7 +224,7 @@ class Queue:
         self._change(entry, "running")
 
     def _threads_of(self, job: Job) -> int | None:
-        if self.at_once == 1 or job.settings.threads is not None or device_of(job.settings).type != "cpu":
+        if self.at_once == 1 or job.settings.threads is not None or device_named(job.settings.device).type != "cpu":
             return None
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, cores // self.at_once)
@@ -246,7 +246,7 @@ class Queue:
             elif self._is_over() and code in STOPPED:
                 self._change(entry, "stopped")
             else:
-                self._change(entry, "failed", _last_line(entry.job.log, entry.logged_before) or f"exit code {code}")
+                self._change(entry, "failed", _why(entry.job.log, entry.logged_before) or f"exit code {code}")
 
     def _ask_to_stop(self) -> None:
         for entry in self._running():
@@ -271,8 +271,11 @@ def _train_command(entry: Entry, threads: int | None) -> tuple[str, ...]:
     return (*TRAIN, *entry.job.arguments, *own, "--out", folder)
 
 
-def _last_line(log: Path, start: int) -> str:
+def _why(log: Path, start: int) -> str:
+    """What a run that failed wrote last; of a traceback the line that names the error, for more may follow it."""
     with log.open("rb") as file:
         file.seek(start)
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip().removeprefix("oneofmany: ") for line in reversed(lines) if line.strip()), "")
+        lines = [line for line in file.read().decode(errors="replace").split("\n") if line.strip()]
+    traces = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    named = [line for line in lines[traces[-1] + 1 :] if not line.startswith(" ")] if traces else lines[-1:]
+    return next(iter(named), "").strip().removeprefix("oneofmany: ")

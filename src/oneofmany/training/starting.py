@@ -10,6 +10,7 @@ import torch
 
 from oneofmany.data import Dataset
 from oneofmany.files import FileError
+from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.distributed import processes
@@ -67,22 +68,6 @@ def resume(out: str | Path, settings: Settings | None = None, watch: Watch | Non
     return _run(saved, data, paths, Path(out), folder, str(folder.config.get("command", "")), watch)
 
 
-def device_of(settings: Settings) -> torch.device:
-    """The device that the settings name; ValueError where it is not there."""
-    name = settings.device
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device: {name!r} was asked for, but PyTorch finds no GPU here; use --device cpu")
-    if device.type not in ("cpu", "cuda"):
-        raise ValueError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
-    return device
-
-
 def _run(
     settings: Settings,
     data: dict[str, Dataset],
@@ -94,7 +79,7 @@ def _run(
 ) -> dict[str, Any]:
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
-    with processes(device_of(settings)) as (group, device):
+    with processes(device_named(settings.device)) as (group, device):
         if device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = settings.precision != "float32"
         for phase in phases_of(settings):
