@@ -135,6 +135,6 @@ def selector_scores(
                 )
             states = queries
             for _ in range(rounds):
-                states = one_round(part(parameters, "block."), kinds, problem, rules, states, queries)
-            scores.append(parameters["readout.weight"][0] @ (sum(states) / len(states)))
+                states = one_round(part(parameters, "step.block."), kinds, problem, rules, states, queries)
+            scores.append(parameters["step.readout"] @ (sum(states) / len(states)))
     return torch.stack(scores).view(len(query), -1)

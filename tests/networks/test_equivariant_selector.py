@@ -42,7 +42,7 @@ def test_agrees_with_the_literal_formulation(case):
     parameters = dict(selector.named_parameters())
     ours = selector(logits, batch)
     theirs = literal.selector_scores(
-        parameters, selector.block.kinds, problem, batch.query, logits, batch.solutions, 2, batch.relations
+        parameters, selector.step.block.kinds, problem, batch.query, logits, batch.solutions, 2, batch.relations
     )
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     weights = torch.randn_like(ours)
@@ -60,7 +60,7 @@ def test_a_network_with_a_class_for_blank():
     logits = torch.cat([torch.randn(2, 3, 1), logits], -1)
     parameters = dict(selector.named_parameters())
     theirs = literal.selector_scores(
-        parameters, selector.block.kinds, problem, batch.query, logits, batch.solutions, 1, value_offset=1
+        parameters, selector.step.block.kinds, problem, batch.query, logits, batch.solutions, 1, value_offset=1
     )
     torch.testing.assert_close(selector(logits, batch), theirs, rtol=1e-5, atol=1e-5)
 

@@ -6,12 +6,15 @@ They run where a GPU is. Without one they can be interpreted (slowly) where trit
 """
 
 import os
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 import torch
 
+from oneofmany.networks import equivariant
 from oneofmany.networks.equivariant import EquivariantNetwork
+from oneofmany.networks.equivariant_selector import EquivariantSelector
 from oneofmany.networks.rule_pooling import relation_tables, rule_tables
 from oneofmany.problems import Batch, Problem, futoshiki, nqueens, sudoku
 
@@ -102,9 +105,30 @@ def test_bfloat16_is_as_close_as_without_the_kernels(problem, M, monkeypatch):
         return [((mine - other).norm() / other.norm()).item() for mine, other in pairs]
 
     with_kernels = errors()
-    monkeypatch.setattr(EquivariantNetwork, "_kernels", lambda *_: None)
+    monkeypatch.setattr(equivariant, "_kernels", lambda *_: None)
     without = errors()
     assert all(mine < 2 * other + 0.01 for mine, other in zip(with_kernels, without, strict=True))
+
+
+@pytest.mark.parametrize("case", ["sudoku", "futoshiki"])
+def test_selector(case, monkeypatch):
+    from oneofmany.networks import equivariant_triton
+
+    problem, B, M = CASES[case]
+    torch.manual_seed(0)
+    selector = EquivariantSelector(problem, width=16).to(DEVICE)
+    batch = random_batch(problem, B, M)
+    solutions = torch.randint(problem.values, (B, 3, problem.variables), device=DEVICE)
+    batch = replace(batch, solutions=solutions, mask=torch.ones(B, 3, dtype=torch.bool, device=DEVICE))
+    logits = torch.randn(B, problem.variables, problem.values, device=DEVICE)
+    expected = selector(logits, batch)
+    monkeypatch.setattr(equivariant, "_kernels", lambda *_: equivariant_triton)
+    # Products in float32 where they are interpreted.
+    run = equivariant_triton.run_steps
+    if INTERPRETED:
+        monkeypatch.setattr(equivariant_triton, "run_steps", lambda *given: run(*given[:-1], torch.float32))
+    tolerance = 1e-5 if INTERPRETED else 5e-2
+    torch.testing.assert_close(selector(logits, batch), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -188,29 +188,41 @@ class EquivariantNetwork(nn.Module):
         inner = embedded.clone() if state is None else state.transpose(0, 1).contiguous()
         # Under autocast the products are in 16 bits, but the state that they add up in is not.
         inner = inner.to(self.embed.weight.dtype)
-        kernels = self._kernels(inner, tables, problem.values)
-        if kernels is not None:
-            logits, inner = kernels.run_steps(
-                self.step, inner, embedded, tables, relations, steps, every_step, torch.bfloat16
-            )
-        else:
-            made = []
-            for _ in range(steps):
-                inner, last = self.step(inner, embedded, tables, relations)
-                made = [*made, last] if every_step else [last]
-            logits = torch.stack(made)
+        logits, inner = run_steps(self.step, inner, embedded, tables, relations, steps, every_step)
         shaped = logits.unflatten(1, (problem.variables, problem.values)).permute(0, 3, 1, 2)
         shaped = shaped if every_step else shaped[0]
         return (shaped, inner.transpose(0, 1)) if return_state else shaped
 
-    def _kernels(self, state: Tensor, tables: RuleTables, values: int) -> Any:
-        """The module of Triton kernels where they apply, else None: bfloat16 on a GPU, not under a compiler."""
-        if not state.is_cuda or not state.numel() or torch.compiler.is_compiling() or find_spec("triton") is None:
-            return None
-        if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
-            return None
-        kernels = import_module("oneofmany.networks.equivariant_triton")
-        return kernels if kernels.supported(self.step.block, tables, values) else None
+
+def run_steps(
+    step: Step,
+    state: Tensor,
+    query: Tensor,
+    tables: RuleTables,
+    relations: RelationTables | None,
+    steps: int,
+    every_step: bool,
+) -> tuple[Tensor, Tensor]:
+    """Logits [T, C, B] (the last step's alone, T = 1, if not every_step) and the last state [C, B, width]."""
+    kernels = _kernels(step, state, tables, relations)
+    if kernels is not None:
+        return kernels.run_steps(step, state, query, tables, relations, steps, every_step, torch.bfloat16)
+    made = []
+    for _ in range(steps):
+        state, last = step(state, query, tables, relations)
+        made = [*made, last] if every_step else [last]
+    return torch.stack(made), state
+
+
+def _kernels(step: Step, state: Tensor, tables: RuleTables, relations: RelationTables | None) -> Any:
+    """The module of Triton kernels where they apply, else None: bfloat16 on a GPU, not under a compiler."""
+    if not state.is_cuda or not state.numel() or torch.compiler.is_compiling() or find_spec("triton") is None:
+        return None
+    if not torch.is_autocast_enabled("cuda") or torch.get_autocast_dtype("cuda") != torch.bfloat16:
+        return None
+    kernels = import_module("oneofmany.networks.equivariant_triton")
+    values = 0 if relations is None else len(state) // relations.variables
+    return kernels if kernels.supported(step.block, tables, values) else None
 
 
 def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:

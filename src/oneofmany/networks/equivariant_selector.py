@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from oneofmany.networks.equivariant import (
     Inequalities,
     RuleBlock,
+    Step,
     checked_tables,
     flag_features,
     given_feature,
+    run_steps,
     used_kinds,
 )
 from oneofmany.networks.rule_pooling import relation_tables
@@ -50,8 +52,7 @@ class EquivariantSelector(nn.Module):
         self.inequalities: Inequalities = inequalities
         kinds, relation_kind = used_kinds(problem, inequalities)
         self.embed = nn.Linear(4 + 2 * (inequalities == "flags"), width)
-        self.block = RuleBlock(kinds, width, width, width, relation_kind)
-        self.readout = nn.Linear(width, 1, bias=False)
+        self.step = Step(RuleBlock(kinds, width, width, width, relation_kind))
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         """Scores [B, K] of the listed solutions from logits [B, R, classes] or [T, B, R, classes] (the last step).
@@ -59,7 +60,7 @@ class EquivariantSelector(nn.Module):
         What stands in a masked place of ``batch.solutions`` does not matter to the scores of the others.
         """
         problem, solutions = batch.problem, batch.solutions
-        tables = checked_tables(self, batch, self.block.kinds, self.inequalities == "rules")
+        tables = checked_tables(self, batch, self.step.block.kinds, self.inequalities == "rules")
         shape = [len(batch), problem.variables, problem.values + self.value_offset]
         if logits.ndim not in (3, 4) or list(logits.shape[-3:]) != shape or not logits.is_floating_point():
             raise ValueError(
@@ -86,7 +87,6 @@ class EquivariantSelector(nn.Module):
             relations = relation_tables(batch.relations.repeat_interleave(K, 0), problem)
         of_pairs = [taken, taken * belief[..., None], *(f[..., None].expand_as(taken) for f in features)]
         embedded = self.embed(torch.stack(of_pairs, -1).to(self.embed.weight.dtype)).flatten(1, 2)
-        state = embedded
-        for _ in range(self.rounds):
-            state = self.block(state, embedded, tables, relations)
-        return self.readout(state.mean(0))[:, 0].view(B, K)
+        state = embedded.to(self.embed.weight.dtype)  # that the rounds add up in, also under autocast
+        of_choices, _ = run_steps(self.step, state, embedded, tables, relations, self.rounds, every_step=False)
+        return of_choices[0].mean(0).view(B, K)

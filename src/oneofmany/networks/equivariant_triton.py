@@ -109,7 +109,13 @@ def _relations(tables: RelationTables, block: Any, choices: int) -> _Relations:
 
 
 def supported(block: Any, tables: RuleTables, values: int) -> bool:
-    """Whether the kernels can do it: powers of two as widths, slots that fit into a byte, loops short enough."""
+    """Whether the kernels can do it: powers of two as widths, slots that fit into a byte, loops short enough.
+
+    Args:
+        block: the ``RuleBlock``.
+        tables: of the problem.
+        values: V where the batch has relations, whose slots are values; else 0.
+    """
     powers = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))
     return powers and tables.members.shape[1] <= 32 and tables.rules.shape[1] <= 16 and 2 * values < 127
 
