@@ -19,6 +19,14 @@ def _matrix(at, rows: tl.constexpr, columns: tl.constexpr, row_stride, column_st
 
 
 @triton.jit
+def _block(rows, B, BB: tl.constexpr):
+    """A program's row (of a choice or a rule), its queries, and which of them there are, [BB, 1]."""
+    row = tl.program_id(0) % rows
+    b = (tl.program_id(0) // rows * BB + tl.arange(0, BB)).to(tl.int64)
+    return row, b, (b < B)[:, None]
+
+
+@triton.jit
 def _two_largest(best, second, winner, runner_up, said, slot):
     """The two largest so far and their slots, with one more that was said."""
     runner_up = tl.where(said > best, winner, tl.where(said > second, slot, runner_up))
@@ -57,10 +65,8 @@ def rules_forward(
 ):  # fmt: skip
     """One rule: pool what its choices say, and answer."""
     HH: tl.constexpr = 2 * H
-    g = tl.program_id(0) % G
-    b = (tl.program_id(0) // G * BB + tl.arange(0, BB)).to(tl.int64)
+    g, b, inside = _block(G, B, BB)
     p, h = tl.arange(0, P)[None, :], tl.arange(0, HH)[None, :]
-    inside = (b < B)[:, None]
     best, second = tl.full((BB, P), float("-inf"), tl.float32), tl.full((BB, P), float("-inf"), tl.float32)
     winner, runner_up = tl.full((BB, P), NO_SLOT, tl.int32), tl.full((BB, P), NO_SLOT, tl.int32)
     for w in tl.static_range(WIDTH):
@@ -82,10 +88,8 @@ def choices_forward(
     RELATED: tl.constexpr, KEEP: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """One choice: gather the answers, update, normalise, read out, and speak again unless it is the last step."""
-    c = tl.program_id(0) % C
-    b = (tl.program_id(0) // C * BB + tl.arange(0, BB)).to(tl.int64)
+    c, b, inside = _block(C, B, BB)
     d, p, h = tl.arange(0, D)[None, :], tl.arange(0, P)[None, :], tl.arange(0, H)[None, :]
-    inside = (b < B)[:, None]
     dtype = x.dtype.element_ty
     to_gate = _matrix(choice + P * D, D, H, 1, D)
     to_value = _matrix(choice + (P + H) * D, D, H, 1, D)
@@ -140,10 +144,8 @@ def choices_backward(
     RELATED: tl.constexpr, LAST: tl.constexpr, FIRST: tl.constexpr,
 ):  # fmt: skip
     """One choice: back through what it said after a step (not LAST), then through its update (not FIRST)."""
-    c = tl.program_id(0) % C
-    b = (tl.program_id(0) // C * BB + tl.arange(0, BB)).to(tl.int64)
+    c, b, inside = _block(C, B, BB)
     d, p, h = tl.arange(0, D)[None, :], tl.arange(0, P)[None, :], tl.arange(0, H)[None, :]
-    inside = (b < B)[:, None]
     dtype = x.dtype.element_ty
     out = tl.load(readout + d)
     from_spoken = _matrix(choice, P, D, D, 1)
@@ -198,10 +200,8 @@ def rules_backward(
 ):  # fmt: skip
     """One rule: back from the answers that its choices gathered to what it pooled."""
     HH: tl.constexpr = 2 * H
-    g = tl.program_id(0) % G
-    b = (tl.program_id(0) // G * BB + tl.arange(0, BB)).to(tl.int64)
+    g, b, inside = _block(G, B, BB)
     p, h = tl.arange(0, P)[None, :], tl.arange(0, HH)[None, :]
-    inside = (b < B)[:, None]
     total = tl.zeros((BB, HH), tl.float32)
     for w in tl.static_range(WIDTH):
         row = (tl.load(members + g * WIDTH + w) * B + b)[:, None]

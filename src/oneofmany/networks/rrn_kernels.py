@@ -1,4 +1,4 @@
-"""Triton kernels of the RRN: messages whose edge activations never leave the chip, and the LSTM's pointwise part.
+"""Triton kernels of the RRN's messages, whose edge activations never leave the chip on the way forward.
 
 A program takes a block of cells and walks through their slots; one slot of a block is one tile [CELLS, 96] of edges, so
 the sum over neighbours is an addition in registers. The backward computes the activations again and writes the sender's
@@ -264,67 +264,6 @@ def _backward_kernel(
     _write(of_pq + 96, node, sum_a, sum_b, valid, 192)
 
 
-@triton.jit
-def _gate(gates, of_x, at, valid):
-    return tl.load(gates + at, mask=valid, other=0.0).to(tl.float32) + tl.load(of_x + at, mask=valid, other=0.0)
-
-
-@triton.jit
-def _tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
-
-
-@triton.jit
-def _open_gates(gates, of_x, at, valid):
-    """The four gates after their nonlinearities."""
-    i = tl.sigmoid(_gate(gates, of_x, at, valid))
-    f = tl.sigmoid(_gate(gates, of_x, at + 96, valid))
-    g = _tanh(_gate(gates, of_x, at + 192, valid))
-    o = tl.sigmoid(_gate(gates, of_x, at + 288, valid))
-    return i, f, g, o
-
-
-@triton.jit
-def _lstm_block(N):
-    """Rows and channels [32, 32] of a program, and which rows there are."""
-    row = tl.program_id(0) * 32 + tl.arange(0, 32)[:, None]
-    channel = tl.program_id(1) * 32 + tl.arange(0, 32)[None, :]
-    return row, channel, row < N
-
-
-@triton.jit
-def _lstm_kernel(gates, of_x, c, h, met, new_c, N):
-    row, channel, valid = _lstm_block(N)
-    at = row * 96 + channel
-    i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
-    state = f * tl.load(c + at, mask=valid, other=0.0) + i * g
-    hidden = (o * _tanh(state)).to(h.dtype.element_ty)
-    tl.store(new_c + at, state, mask=valid)
-    tl.store(h + at, hidden, mask=valid)
-    tl.store(met + row * 192 + 96 + channel, hidden, mask=valid)
-
-
-@triton.jit
-def _lstm_backward_kernel(of_h, of_met, of_said, of_c, gates, of_x, c, N, LAST: tl.constexpr):
-    row, channel, valid = _lstm_block(N)
-    at = row * 96 + channel
-    i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
-    old = tl.load(c + at, mask=valid, other=0.0)
-    t = _tanh(f * old + i * g)
-    dh = tl.load(of_h + at, mask=valid, other=0.0).to(tl.float32)
-    if not LAST:
-        dh += tl.load(of_met + row * 192 + 96 + channel, mask=valid, other=0.0)
-        dh += tl.load(of_said + at, mask=valid, other=0.0)
-    dc = tl.load(of_c + at, mask=valid, other=0.0) + dh * o * (1 - t * t)
-    tl.store(of_c + at, dc * f, mask=valid)
-    half = gates.dtype.element_ty
-    to = gates + row * 384 + channel
-    tl.store(to, (dc * g * i * (1 - i)).to(half), mask=valid)
-    tl.store(to + 96, (dc * old * f * (1 - f)).to(half), mask=valid)
-    tl.store(to + 192, (dc * i * (1 - g * g)).to(half), mask=valid)
-    tl.store(to + 288, (dh * t * o * (1 - o)).to(half), mask=valid)
-
-
 def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat16) -> tuple[Tensor, Tensor]:
     """What the kernels multiply with, once for all steps.
 
@@ -385,11 +324,11 @@ def message_backward(
 
     Args:
         grad: the gradient of ``out`` in ``message_forward``, of whose channels the first 96 are read.
-        pq: as in the forward, and so on.
-        w: see there.
-        rows: see there.
-        messages: see there.
-        key: see there.
+        pq: as there.
+        w: as there.
+        rows: as there.
+        messages: as there.
+        key: as there.
         of_pq: like pq.
     """
     slots, doubles, threshold, scale, row_offset = messages
@@ -409,21 +348,3 @@ def message_backward(
     sums = products.new_zeros(3, WIDTH, ROW, dtype=torch.float32)  # without dropout the fourth layer is not done here
     torch.sum(products, 1, dtype=torch.float32, out=sums[:layers])
     return sums[..., :WIDTH], sums[..., WIDTH]
-
-
-def lstm_forward(gates: Tensor, of_x: Tensor, c: Tensor, h: Tensor, met: Tensor, new_c: Tensor) -> None:
-    """The LSTM's cell: from gates + of_x [B, R, 384] and c float32 [B, R, 96] to h, the last half of met, and new_c."""
-    N = c.shape[0] * c.shape[1]
-    _lstm_kernel[(triton.cdiv(N, 32), 3)](gates, of_x, c, h, met, new_c, N)
-
-
-def lstm_backward(
-    of_h: Tensor, of_met: Tensor, of_said: Tensor, of_c: Tensor, gates: Tensor, of_x: Tensor, c: Tensor, last: bool
-) -> None:
-    """Write the gates' gradient over them, and that of c over the one of the new c.
-
-    The gradient of h comes from what the step gave out (of_h) and, but in the last step, from the next one's gates
-    (the last half of of_met) and messages (of_said).
-    """
-    N = c.shape[0] * c.shape[1]
-    _lstm_backward_kernel[(triton.cdiv(N, 32), 3)](of_h, of_met, of_said, of_c, gates, of_x, c, N, LAST=last)

@@ -5,7 +5,7 @@ The same function as ``RRN._recur``, which is its oracle. Every step:
     said  = h halves^T + bias       what a cell tells its neighbours, and what it adds to what they tell
     s     = messages(said)          ``rrn_kernels``
     gates = of_x + [s, h] into^T    x has the same part in every step
-    h, c  = LSTM(gates, c)
+    h, c  = LSTM(gates, c)          ``rrn_cell``
 
 Products take bfloat16; c and all sums over edges and steps are float32. Gradients of weights are batched products over
 all steps at the end, but for those of the messages, whose activations would not fit into memory.
@@ -22,15 +22,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from oneofmany.networks.rrn_kernels import (
-    WIDTH,
-    Messages,
-    lstm_backward,
-    lstm_forward,
-    message_backward,
-    message_forward,
-    operands,
-)
+from oneofmany.networks.rrn_cell import lstm_backward, lstm_forward
+from oneofmany.networks.rrn_kernels import WIDTH, Messages, message_backward, message_forward, operands
 
 
 def run_steps(

@@ -12,7 +12,7 @@ from typing import Any
 import oneofmany
 from oneofmany.report.claims import FAILS, HOLDS, UNKNOWN, check_claims
 from oneofmany.report.learned import our_tables
-from oneofmany.report.records import NO_RESULT, Grid, Record
+from oneofmany.report.records import NO_RESULT, Grid, Record, titled
 from oneofmany.report.table import Table
 from oneofmany.report.tables import general_tables
 from oneofmany.report.themes import DARK, LIGHT, Chart, css
@@ -40,7 +40,7 @@ def render(grid: Grid, charts: Sequence[Chart] | None, viewers: Sequence[tuple[s
     shown = [{"title": title, **check_viewer(data, title)} for title, data in [*stored, *viewers]]
     claims, tables, own = check_claims(grid), general_tables(grid), our_tables(grid)
     # Of commands that two runs share, the link leads to the first.
-    anchors = {c: f"run-{i}" for i, r in reversed(list(enumerate(_all_runs(grid)))) for c in _commands(r)}
+    anchors = {c: f"run-{i}" for i, r in reversed(list(enumerate(grid.all))) for c in _commands(r)}
     pages = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -107,19 +107,11 @@ def _shown(table: Table) -> dict[str, Any]:
     }
 
 
-def _all_runs(grid: Grid) -> list[Record]:
-    return [*grid.runs, *grid.apart]
-
-
-def _title(record: Record) -> str:
-    return record["recipe"] + (f" ({record['apart']})" if "apart" in record else "")
-
-
 def _recipes(grid: Grid) -> list[dict[str, Any]]:
     """Recipes, and what stands apart from them, with the settings that their runs share, and the runs."""
     found = []
-    numbered = list(enumerate(_all_runs(grid)))
-    for recipe, part in groupby(numbered, key=lambda pair: _title(pair[1])):
+    numbered = list(enumerate(grid.all))
+    for recipe, part in groupby(numbered, key=lambda pair: titled(pair[1], "recipe")):
         runs = list(part)
         settings = {name: value for name, value in runs[0][1]["settings"].items() if name not in NO_RESULT}
         found.append(

@@ -27,6 +27,7 @@ from oneofmany.report.records import (
     percent,
     summarise,
     test_evaluation,
+    titled,
     variant_of,
 )
 from oneofmany.report.table import Cell, Column, Table, columns, difference, slug
@@ -159,10 +160,9 @@ def other_data(grid: Grid, shown: Callable[[Record, str], bool] = lambda record,
 def every_run(grid: Grid) -> Table:
     """One row a run: dev, test with Wilson intervals, cell accuracy, agreement with a listed solution, cost."""
     rows = []
-    for record in (*grid.runs, *grid.apart):
+    for record in grid.all:
         evaluation, dev = test_evaluation(record), dev_score(record)
-        title = record["name"] + (f" ({record['apart']})" if "apart" in record else "")
-        row = [Cell(title), number_cell(None if dev < 0 else 100 * dev)]
+        row = [Cell(titled(record, "name")), number_cell(None if dev < 0 else 100 * dev)]
         commands = commands_of([record], [evaluation])
         for subset in SUBSETS:
             row.append(wilson_cell(None if evaluation is None else evaluation[subset], commands))

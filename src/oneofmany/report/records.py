@@ -81,6 +81,11 @@ def variant_of(record: Record) -> str:
     return "/".join([part for part in (own, *parts[1:]) if part])
 
 
+def titled(record: Record, field: str) -> str:
+    """A record's name or recipe, with where it stands apart."""
+    return record[field] + (f" ({record['apart']})" if "apart" in record else "")
+
+
 def dev_score(record: Record) -> float:
     """What dev says about the kept weights, on the dev queries that training looked at; -1 without dev."""
     score = (record.get("dev") or {}).get(record["settings"].get("select_on", "overall"))
@@ -161,6 +166,11 @@ class Grid:
     runs: tuple[Record, ...]
     left_out: tuple[tuple[str, str], ...] = ()
     apart: tuple[Record, ...] = ()
+
+    @property
+    def all(self) -> tuple[Record, ...]:
+        """The runs that count, then those apart."""
+        return self.runs + self.apart
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Grid:
