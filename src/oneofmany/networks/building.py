@@ -61,7 +61,7 @@ class SelectorSettings:
 
     kind: Literal["nlm", "cnn", "mlp", "equivariant"] = "equivariant"
     """Which network: the paper's small NLM, its CNN, the authors' MLP, or ours over choices and rules."""
-    width: int = 24
+    width: int = 32
     """Predicates of a layer (NLM), channels of a choice (equivariant)."""
     depth: int = 3
     """Layers (NLM), rounds (equivariant)."""

@@ -37,7 +37,7 @@ class EquivariantSelector(nn.Module):
     def __init__(
         self,
         problem: Problem,
-        width: int = 24,
+        width: int = 32,
         rounds: int = 3,
         inequalities: Inequalities = "rules",
         value_offset: int = 0,

@@ -33,7 +33,7 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
         task=task,
         objective=objective,
         network=NetworkSettings("equivariant", width=64, steps=16, test_steps=256),
-        selector=SelectorSettings("equivariant", width=24, depth=3),
+        selector=SelectorSettings("equivariant", width=32, depth=3),
         **_phases(
             objective,
             updates,
