@@ -91,7 +91,7 @@ def test_pairs_do_not_depend_on_each_other(inequalities):
 def test_no_parameter_depends_on_the_size():
     small, large = (EquivariantSelector(nqueens(n)) for n in (5, 8))
     large.load_state_dict(small.state_dict())
-    assert sum(p.numel() for p in small.parameters()) < 10_000
+    assert sum(p.numel() for p in small.parameters()) < 20_000
 
 
 def test_learns_to_prefer_the_solution_that_the_copy_is_near_to():

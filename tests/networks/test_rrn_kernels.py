@@ -77,7 +77,7 @@ def test_messages_and_their_gradients(boards, dropout, distinct, cells, monkeypa
     close(out, expected)
     ours = of_pq, *rrn_kernels.message_backward(grad, pq, *rest, of_pq)
     for name, mine, theirs in zip(("pq", "weights", "biases"), ours, gradients, strict=True):
-        close(mine, theirs, name)
+        close(mine, theirs, name, times=4)  # rounded, some activations fall on the other side of a ReLU
 
 
 @pytest.mark.parametrize("changes", [{"dropout": 0.1}, {"dropout": 0.0}, {"lstm_bias": True, "distinct": True}])
