@@ -1,8 +1,8 @@
 """Queries/s of a training step (forward, MinLoss, backward, clip, AdamW) of the equivariant network, ours beside plain.
 
 Plain is the same function the way one would first write it: rules as one padded gather, the two largest by topk, and
-PyTorch's own backward. On a GPU ours runs in bf16 with its kernels, and beside them with one compiled
-step instead; the whole update is a CUDA graph.
+PyTorch's own backward. On a GPU ours runs in bf16 with its kernels, and with --compiled beside them with one step, or all
+of them, compiled instead; the whole update is a CUDA graph.
 
     python benchmarks/networks_equivariant.py                       # CPU: small boards, one thread
     python benchmarks/networks_equivariant.py --device cuda --batch 512 1024 2048
@@ -203,7 +203,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, help="channels of a choice (64 on a GPU, 32 on a CPU)")
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument(
-        "--whole", action="store_true", help="also all steps compiled as one graph (minutes to compile)"
+        "--compiled", choices=["step", "whole"], nargs="+", default=[], help="on a GPU also without kernels, compiled"
     )
     arguments = parser.parse_args()
     cuda = arguments.device == "cuda"
@@ -212,8 +212,7 @@ def main() -> None:
     queens = nqueens(arguments.queens or (10 if cuda else 8))
     variants = ["plain", "ours"]
     if cuda:
-        variants = ["plain", "ours, step compiled, graph", "ours, kernels, graph"]
-        variants += ["ours, whole compiled, graph"] * arguments.whole
+        variants = ["plain", "ours, kernels, graph", *(f"ours, {what} compiled, graph" for what in arguments.compiled)]
     flops, bandwidth = ceilings(arguments.device)
     print(f"ceilings: {flops / 1e12:.2f} TFLOP/s, {bandwidth / 1e12:.3f} TB/s; width {width}, {arguments.steps} steps")
     print(
