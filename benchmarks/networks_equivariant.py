@@ -1,8 +1,8 @@
 """Queries/s of a training step (forward, MinLoss, backward, clip, AdamW) of the equivariant network, ours beside plain.
 
 Plain is the same function the way one would first write it: rules as one padded gather, the two largest by topk, and
-PyTorch's own backward. On a GPU ours runs in bf16 with its kernels, and with --compiled beside them with one step, or all
-of them, compiled instead; the whole update is a CUDA graph.
+PyTorch's own backward. On a GPU ours runs in bf16 with its kernels, and with --compiled beside them with one step, or
+all of them, compiled instead; the whole update is a CUDA graph.
 
     python benchmarks/networks_equivariant.py                       # CPU: small boards, one thread
     python benchmarks/networks_equivariant.py --device cuda --batch 512 1024 2048

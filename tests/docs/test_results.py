@@ -131,7 +131,7 @@ def test_pages_without_results_say_so(root):
 
 def test_pages_follow_the_records(root, capsys):
     PUBLISH["publish"](root)
-    runs, others = [r for r in our_runs(queries=30) if r["task"] != "futoshiki"], our_experiments()
+    runs, others = [r for r in our_runs(queries=30) if r["task"] != "futoshiki"], our_experiments(30)
     write(root / "results", [*runs, *others], "ours")
     assert PUBLISH["stale"](root) == ["README.md", "docs/page.md", "docs/report.html"]
     PUBLISH["publish"](root)

@@ -73,8 +73,8 @@ def experiment(name, recipe, dev, train=None, evaluations=None, **changes):
     return settings(record, **changes) | {"apart": f"learned/{name}"}
 
 
-def our_experiments():
-    """results/learned: other numbers of listed solutions, one thing that did not help, a split by puzzle."""
+def our_experiments(queries=90):
+    """results/learned: other numbers of listed solutions, what did not help, a split by puzzle, a repetition."""
     everything = {"name": "sudoku-all-train", "checksum": "all", "queries": 20_000}
     return [
         experiment("listed-1", "sudoku/minloss/equivariant", 0.8, listed=1),
@@ -82,7 +82,15 @@ def our_experiments():
         experiment("listed-all", "sudoku/minloss/equivariant", 0.95, train=everything),
         experiment("no-burn-in", "nqueens/minloss/equivariant", 0.7, burn_in=[0]),
         split_by_puzzle(),
+        repetition(queries),
     ]
+
+
+def repetition(queries=90, **changes):
+    """results/learned/repeated: the command of N-Queens' MinLoss again; every test query answered."""
+    evaluations = our_evaluations(np.random.default_rng(1), "nqueens", queries, better=1.0)
+    evaluations = {"nqueens-test": evaluations["nqueens-test"]}
+    return experiment("repeated", "nqueens/minloss/equivariant", 0.9, evaluations=evaluations, **changes)
 
 
 def split_by_puzzle(**changes):

@@ -7,9 +7,10 @@ import random
 import pytest
 from scipy.stats import binomtest, t
 
+from oneofmany.evaluation.statistics import mcnemar
 from oneofmany.files import FileError
 from oneofmany.report import Grid, read_records
-from oneofmany.report.experiments import different, experiments, listed
+from oneofmany.report.experiments import different, experiments, listed, repeated
 from oneofmany.report.figures import all_charts
 from oneofmany.report.html import render
 from oneofmany.report.learned import fixed_givens, our_tables, sizes, splits, starts, steps
@@ -19,7 +20,7 @@ from oneofmany.report.records import givens_of, totals_of, valid_of
 from oneofmany.report.tables import all_tables, general_tables
 from oneofmany.runs import save_record
 
-from .our_records import experiment, our_experiments, our_runs, split_by_puzzle
+from .our_records import experiment, our_experiments, our_runs, repetition, settings, split_by_puzzle
 from .records import fake_evaluation, fake_grid, fake_record
 
 RUNS = our_runs()
@@ -245,6 +246,29 @@ def test_experiments_say_what_differs_beside_the_recipe():
     assert texts(row)[3:] == [*3 * ["70.00"], *3 * [f"{own:.2f}"], "1", "123 s, CPU", "123 s, CPU"]
     (alone,) = experiments(Grid.of(our_experiments()[:1])).rows
     assert alone[2].text == "there is no run of the recipe"
+
+
+def test_a_run_that_was_made_twice():
+    (row,) = repeated(GRID).rows
+    run = find("nqueens/minloss/equivariant")[42]
+    again, first = (valid_of(record["evaluations"]["nqueens-test"]) for record in (repetition(), run))
+    assert row[3].numbers["mean"] == pytest.approx(100 * first.mean()) != 100
+    assert texts(row)[4:7] == 3 * ["100.00"]
+    assert row[7].numbers["p"] == pytest.approx(mcnemar(again, first).p)
+    assert row[8].text == "nothing"
+    assert "repeated" not in {row[1].text for row in experiments(GRID).rows}
+    (other,) = repeated(Grid.of([*RUNS, repetition(burn_in=[0])])).rows
+    assert other[8].text == "burn_in 0 instead of 0, 16, 32"
+    assert not repeated(Grid.of([repetition()])).rows
+
+
+def test_a_selector_that_is_not_trained_makes_no_difference():
+    base, selectr = (find(f"nqueens/{objective}/equivariant")[42] for objective in ("minloss", "selectr"))
+    assert different(settings(base, selector={"width": 24}), settings(base, selector={"width": 32})) == {}
+    narrow, wide = (settings(selectr, selector={"width": width}) for width in (24, 32))
+    assert different(wide, narrow) == {"selector.width": (32, 24)}
+    seeds = [settings(base, selector={"width": 24}), settings(base, selector={"width": 32}) | {"seed": 1729}]
+    assert len(Grid.of(seeds).runs) == 2
 
 
 def test_what_differs_is_no_matter_of_machine_or_seed():

@@ -10,19 +10,22 @@ from oneofmany.report.ours import (
     MAIN_OBJECTIVE,
     VARIANT,
     accuracy_cells,
+    against,
     dev_cells,
     on,
     ours,
     training_cell,
 )
 from oneofmany.report.paper import SUBSETS, name_of
-from oneofmany.report.records import NO_RESULT, Grid, Record
+from oneofmany.report.records import Grid, Record, deciding, test_evaluation
 from oneofmany.report.table import Cell, Column, Table, columns
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
 """Name of a training set -> how many solutions of a query it lists at most; no query has more than 50."""
 PUZZLE_TRAIN, PUZZLE_TEST = "sudoku-puzzle-train", "sudoku-puzzle-test"
 """Sudokus split by puzzle: grids of one class may stand in both."""
+REPEATED = "learned/repeated"
+"""Where the records of runs stand that were made a second time, by the command of the first."""
 _NAMES = tuple(map(name_of, SUBSETS))
 
 
@@ -73,7 +76,7 @@ def _train_name(record: Record) -> str | None:
 
 def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
     """Setting -> (here, in ``base``) for everything that decides the result and differs, the training data too."""
-    here, there = (flat({k: v for k, v in r["settings"].items() if k not in NO_RESULT}) for r in (record, base))
+    here, there = (flat(deciding(r)) for r in (record, base))
     # A setting that only one of the two versions knows tells nothing.
     found = {name: (here[name], there[name]) for name in here if name in there and here[name] != there[name]}
     data, other = ((r.get("data") or {}).get("train") or {} for r in (record, base))
@@ -109,7 +112,7 @@ def experiments(grid: Grid) -> Table:
     own = ours(grid)
     shown = by_puzzle(own)
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in (record for record in own.apart if record not in shown):
+    for record in (record for record in own.apart if record not in shown and record["apart"] != REPEATED):
         groups.setdefault((record["recipe"], record["apart"].removeprefix("learned/")), []).append(record)
     rows = []
     for (recipe, name), records in groups.items():
@@ -131,4 +134,24 @@ def experiments(grid: Grid) -> Table:
         tuple(rows),
         "Dev queries, the kept weights. The recipe stands beside it with the same seeds where it has them.",
         labels=3,
+    )
+
+
+def repeated(grid: Grid) -> Table:
+    """Runs that were made twice by the same command, and what both answered on the test set."""
+    own = ours(grid)
+    runs = {(record["recipe"], record["seed"]): record for record in own.runs}
+    rows = []
+    for again in (record for record in own.apart if record["apart"] == REPEATED):
+        first = runs.get((again["recipe"], again["seed"]))
+        tested = [[(r, e)] for r in (first, again) if r is not None and (e := test_evaluation(r)) is not None]
+        if first is not None and len(tested) == 2:
+            row = [Cell(again["name"]), *accuracy_cells(tested[0]), *accuracy_cells(tested[1]), against(*tested)]
+            rows.append((*row, Cell(changes(again, first) or "nothing")))
+    return Table(
+        "our-repeated",
+        "The same command a second time, accuracy on the test set in %",
+        columns(("run",), (("first", _NAMES), ("again", _NAMES), ("", ("p", "what differs in its settings")))),
+        tuple(rows),
+        "p: exact McNemar test between the two networks on all queries.",
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from oneofmany.report.cells import count_cell
-from oneofmany.report.experiments import PUZZLE_TEST, by_puzzle, experiments, listed
+from oneofmany.report.experiments import PUZZLE_TEST, by_puzzle, experiments, listed, repeated
 from oneofmany.report.other_tables import WAYS, other_data
 from oneofmany.report.ours import (
     INTERVALS,
@@ -53,6 +53,7 @@ def our_tables(grid: Grid) -> list[Table]:
         fixed_givens(grid),
         splits(grid),
         experiments(grid),
+        repeated(grid),
         replace(others, name="our-other-data", title=f"Our network: {others.title.lower()}"),
     ]
 

@@ -31,6 +31,12 @@ NO_RESULT = {"seed", "device", "threads", "capture", "compile", "log_every", "ch
 """Settings that two runs of one experiment may differ in."""
 
 
+def deciding(record: Record) -> dict[str, Any]:
+    """The settings that decide what comes out: those of the selector only where one is trained."""
+    unused = set() if record["objective"] == "selectr" else {"selector", "selector_training"}
+    return {name: value for name, value in record["settings"].items() if name not in NO_RESULT | unused}
+
+
 def check_record(record: Any, where: str) -> Record:
     """The record itself; FileError in one sentence where it is not what the report can read."""
     kinds = {"recipe": str, "task": str, "objective": str, "network": str, "seed": int, "evaluations": dict}
@@ -183,11 +189,10 @@ class Grid:
         recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
         apart: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
         for record in records:
-            settings = {k: v for k, v in record["settings"].items() if k not in NO_RESULT}
             if "apart" in record:
                 seeds = apart[record["recipe"], record["apart"]]
             else:
-                seeds = recipes[record["recipe"]][json.dumps(settings, sort_keys=True)]
+                seeds = recipes[record["recipe"]][json.dumps(deciding(record), sort_keys=True)]
             if not record.get("finished", True):
                 left_out.append((record["name"], "it is not finished"))
             elif record["seed"] in seeds:

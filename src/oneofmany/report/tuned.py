@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 from oneofmany.report.experiments import flat
 from oneofmany.report.paper import SUBSETS, name_of, order_of
-from oneofmany.report.records import NO_RESULT, Grid, Record, commands_of, dev_score, percent, variant_of
+from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, percent, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
 KIND = "tuning"
@@ -63,6 +63,6 @@ def _used(grid: Grid, records: list[Record]) -> list[Record]:
     runs = grid.at(first["task"], first["objective"], grid.counting().variants.get(first["task"], ""))
     if not runs:
         return []
-    table, *tried = ({k: v for k, v in flat(r["settings"]).items() if k not in NO_RESULT} for r in (runs[0], *records))
+    table, *tried = (flat(deciding(r)) for r in (runs[0], *records))
     tuned = [key for key in tried[0] if any(one.get(key) != tried[0][key] for one in tried)]
     return [r for r, one in zip(records, tried, strict=True) if all(one.get(k) == table.get(k) for k in tuned)]
