@@ -19,10 +19,11 @@ import torch
 
 import oneofmany
 from oneofmany.data import Dataset
-from oneofmany.evaluation.accuracy import Outcomes, Precision, evaluate
+from oneofmany.evaluation.accuracy import Outcomes, evaluate
 from oneofmany.evaluation.predictions import load_predictions, save_predictions
 from oneofmany.files import FileError, check_writable
 from oneofmany.networks.inference import Choice
+from oneofmany.networks.nlm_machine import Precision
 from oneofmany.networks.rrn import RRN
 from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.problems import Problem
@@ -86,7 +87,7 @@ def evaluate_run(
         seed: as in ``evaluate``.
         batch_size: as in ``evaluate``.
         device: auto takes a GPU where there is one.
-        precision: of the activations; None takes bfloat16 for the equivariant network on a GPU, else float32.
+        precision: of the activations; None takes float32 on a CPU, and on a GPU float16 for the NLM, else bfloat16.
         patience: as in ``evaluate``.
         name: under which a run folder keeps the predictions; the data file's, with what is unusual, if None.
         force: evaluate again and overwrite what was kept under this name.
@@ -97,10 +98,11 @@ def evaluate_run(
         raise ValueError(f"--name: expected the name of a file in a run folder's predictions, got {name!r} for {run}")
     place = device_named(device)
     dataset = Dataset.load(data)
-    saved = _load(run, folder, place, precision or "float32")
+    saved = _load(run, folder, place, precision)
     settings = saved.settings
-    fast = place.type == "cuda" and settings.kind == "equivariant"
-    usually: Precision = "bfloat16" if fast else "float32"
+    kept_in = precision or settings.precision_on(place)
+    if kept_in == "float16" and settings.kind != "nlm":
+        raise ValueError(f"--precision: this network ({settings.kind}) runs in float32 or bfloat16, got float16")
     _check_fit(saved, dataset.problem, run, data)
     if steps is not None and not settings.has_steps:
         raise ValueError(f"--steps: this network ({settings.kind}) has no steps to choose, got {steps}")
@@ -129,7 +131,7 @@ def evaluate_run(
         "readout": settings.readout,
         **asked,
         "batch": batch_size,
-        "precision": precision or usually,
+        "precision": kept_in,
         "weights": None if folder is None else checksum_of(folder.weights),
         "command": shlex.join(
             ["oneofmany", "evaluate", str(run), str(data), *(f"--{key}={value}" for key, value in options.items())]
@@ -151,7 +153,7 @@ def evaluate_run(
         **asked,
         batch_size=batch_size,
         device=place,
-        precision=precision or usually,
+        precision="bfloat16" if kept_in == "bfloat16" else "float32",  # the NLM keeps its float16 by itself
         tell=tell,
     )
     about |= {
@@ -164,7 +166,7 @@ def evaluate_run(
     return Evaluated(outcomes, about, file, reused=False)
 
 
-def _load(run: str | Path, folder: RunFolder | None, device: torch.device, precision: Precision) -> SavedNetwork:
+def _load(run: str | Path, folder: RunFolder | None, device: torch.device, precision: Precision | None) -> SavedNetwork:
     if folder is None and not Path(run).exists():
         return oneofmany.load(run, device=device)
     if folder is not None and not folder.weights.is_file():

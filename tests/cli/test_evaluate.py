@@ -220,6 +220,7 @@ def bad_input(folder):
     yield (run, data, "--starts", 0), "at least 1"
     yield (run, data, "--batch", 0), "at least 1"
     yield (run, data, "--name", "../x"), "--name"
+    yield (run, data, "--precision", "float16"), "float32 or bfloat16, got float16"
     yield (run, folder / "nothing.safetensors"), "is not a file"
     yield (run, folder / "minloss" / "weights.safetensors"), "not a dataset"
     yield (folder / "nothing", data), "nothing"
@@ -243,6 +244,18 @@ def test_precision(runs, call):
     )
     assert code == 0
     assert json.loads(out)["precision"] == "bfloat16"
+
+
+def test_precision_of_the_nlm(tmp_path, runs, call):
+    settings = NetworkSettings("nlm", width=4, depth=2)
+    save_network(tmp_path / "nlm.safetensors", build_network(settings, nqueens(6)), settings, nqueens(6))
+    for asked, said in (((), "float32"), (("--precision", "float16"), "float16")):
+        command = ("evaluate", tmp_path / "nlm.safetensors", runs / "test.safetensors", "--device", "cpu", "--json")
+        code, out, _ = call(*command, *asked)
+        assert code == 0
+        assert json.loads(out)["precision"] == said
+    assert settings.precision_on("cuda") == "float16"
+    assert NetworkSettings("rrn").precision_on("cuda") == NetworkSettings().precision_on("cuda:1") == "bfloat16"
 
 
 def test_compare_counts_and_tests_exactly(evaluated, call):

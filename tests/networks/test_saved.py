@@ -52,6 +52,13 @@ def test_there_and_back(tmp_path, task, settings):
         assert saved.settings.readout == ("threshold" if settings.kind == "nlm" else "argmax")
 
 
+def test_in_the_precision_of_the_device(tmp_path):
+    task, settings = KINDS[0]
+    save_network(tmp_path / "a.safetensors", made(task, settings), settings, DATA[task].problem)
+    kept = {p: load_network(tmp_path / "a.safetensors", precision=p).network for p in (None, "float16")}
+    assert [network.machine.precision for network in kept.values()] == ["float32", "float16"]
+
+
 def test_weights_alone_will_do_and_the_same_bytes_come_out(tmp_path):
     task, settings = KINDS[4]
     network, problem = made(task, settings), DATA[task].problem

@@ -31,7 +31,7 @@ def evaluate(
     seed: int = 0,
     batch: int = 1024,
     device: Literal["auto", "cpu", "cuda"] = "auto",
-    precision: Literal["float32", "bfloat16"] | None = None,
+    precision: Literal["float32", "bfloat16", "float16"] | None = None,
     patience: int | None = None,
     name: str | None = None,
     force: bool = False,
@@ -56,7 +56,8 @@ def evaluate(
         seed: of the noise; the same seed and batch give the same answers.
         batch: how many queries are answered at once.
         device: auto takes a GPU where there is one.
-        precision: of the network's activations; bfloat16 for the equivariant network on a GPU, else float32 by default.
+        precision: of the network's activations. By default float32 on a CPU; on a GPU float16 for the NLM, bfloat16 for
+            the others.
         patience: stop a query once its answer has not changed for so many steps: with 8, several times quicker and
             hardly ever another answer. Off by default.
         name: under which a run folder keeps the predictions; the data file's by default, with steps, starts, choose,

@@ -54,6 +54,12 @@ class NetworkSettings:
         """Whether the network predicts at every step."""
         return self.kind != "nlm"
 
+    def precision_on(self, device: torch.device | str) -> Precision:
+        """What this network's activations are usually kept in: what its kernels are made for, float32 on a CPU."""
+        if torch.device(device).type != "cuda":
+            return "float32"
+        return "float16" if self.kind == "nlm" else "bfloat16"
+
 
 @dataclass(frozen=True)
 class SelectorSettings:

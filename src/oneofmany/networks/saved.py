@@ -71,7 +71,7 @@ def load_network(
     problem: Problem | None = None,
     *,
     device: torch.device | str = "cpu",
-    precision: Precision = "float32",
+    precision: Precision | None = "float32",
 ) -> SavedNetwork:
     """Read a network; FileError says in one sentence what is wrong with the file.
 
@@ -79,7 +79,7 @@ def load_network(
         path: a file that ``save_network`` wrote.
         problem: needed for a task of your own, whose rules are not in the file.
         device: where the network is put.
-        precision: of the activations, as in ``build_network``.
+        precision: of the activations, as in ``build_network``; None takes ``NetworkSettings.precision_on`` the device.
     """
     header, tensors = _read(Path(path))
     try:
@@ -88,7 +88,7 @@ def load_network(
             raise FileError(f"{path} has settings that this version does not know ({', '.join(sorted(unknown))})")
         settings = NetworkSettings(**header["network"])
         own = problem or _problem(header, path)
-        network = build_network(settings, own, precision=precision, device=device)
+        network = build_network(settings, own, precision=precision or settings.precision_on(device), device=device)
         network.load_state_dict(tensors)
         task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
     except FileError:
