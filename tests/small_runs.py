@@ -22,7 +22,7 @@ SELECTORS = {
     "rrn": SelectorSettings("cnn"),
     "nlm": SelectorSettings("nlm", width=4, depth=2),
 }
-TIMES = ("seconds", "queries_per_second")
+TIMES = ("seconds", "queries_per_second", "time")
 
 
 def write_data(folder):

@@ -158,6 +158,7 @@ def evaluate_run(
     )
     about |= {
         "seconds": round(time.perf_counter() - began, 3),
+        "time": round(time.time(), 1),
         "environment": environment(place),
         "summary": outcomes.summary(),
     }

@@ -19,13 +19,13 @@ from oneofmany.report.controls import naive_authors, second_phase, start_of
 from oneofmany.report.figures import all_charts
 from oneofmany.report.html import render
 from oneofmany.report.paper import OBJECTIVES, SEEDS, STANDARD_ERRORS, TABLE_2, TASKS
-from oneofmany.report.schedules import cost, schedule
+from oneofmany.report.schedules import busy_minutes, cost, schedule
 from oneofmany.report.tables import accuracy, all_tables, general_tables
 from oneofmany.report.tuned import tuning
 from oneofmany.runs import save_record
 
 from .paper_records import MS, OS, answers, paper_run, set_apart, table_2, write
-from .records import fake_evaluation
+from .records import fake_evaluation, fake_grid
 
 BOTH = "the better of MinLoss and Unique"
 RUNS, APART = table_2(), set_apart()
@@ -333,6 +333,21 @@ def test_minutes():
     assert texts(row_of(table, "Futoshiki")) == ["Futoshiki", "23.1 (21)", "1.0 (1)", "", "", "", "24.1 (22)"]
     assert everything[-1].numbers["runs"] == sum(cell.numbers["runs"] for cell in everything[1:-1] if cell.text)
     assert not cost(Grid.of([])).rows
+
+
+def test_minutes_that_runs_share():
+    """Two runs at a time: one over a stop in between, and an evaluation after it."""
+    first, second = fake_grid(queries=10)[:2]
+    first["history"] = {"time": [1060.0, 1120.0, 5060.0], "seconds": [60.0, 120.0, 180.0]}
+    second["history"] = {"time": [1090.0], "seconds": [80.0]}
+    for record, end in ((first, 5070.0), (second, 1180.0)):
+        record["evaluations"] = {k: e | {"time": end, "seconds": 30.0} for k, e in record["evaluations"].items()}
+    assert busy_minutes([first]) == pytest.approx((120 + 60 + 10) / 60)
+    assert busy_minutes([first, second]) == pytest.approx((120 + 30 + 60 + 10) / 60)
+    cell = row_of(cost(Grid.of([first, second])), "all")[-1]
+    assert cell.numbers["busy"] == busy_minutes([first, second])
+    assert cell.text.startswith("3.7 of ")
+    assert busy_minutes([first, second | {"history": {"seconds": [80.0]}}]) is None
 
 
 # ---- parts and pages ---------------------------------------------------------------------------------------------

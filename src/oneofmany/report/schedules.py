@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from oneofmany.report import paper
@@ -111,8 +112,9 @@ def cost(grid: Grid) -> Table:
         columns(("task",), (("", (*parts, "in all")),)),
         tuple(rows),
         f"Training and evaluation of every run, added up ({', '.join(sorted(devices)) or 'no device'}); in parentheses "
-        "the number of runs. A pre-training that several runs start from counts once. Runs that shared a device "
-        "(`--jobs`) kept it busy for less than the sum. The paper's runs take about 1,100 hours of a K40, tuning not "
+        "the number of runs. Many runs share a device (`--jobs`): before “of” stand the minutes in which at least one "
+        "of them was at work, where all records say when. A pre-training that several runs start from counts once. The "
+        "paper's runs take about 1,100 hours of a K40, tuning not "
         "counted.",
     )
 
@@ -128,5 +130,26 @@ def _minutes(records: Iterable[Record]) -> Cell:
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     seconds += sum(e.get("seconds") or 0.0 for record in records for e in record["evaluations"].values())
     evaluations = (evaluation for record in records for evaluation in record["evaluations"].values())
-    numbers = {"minutes": seconds / 60, "runs": len(records)}
-    return Cell(f"{seconds / 60:,.1f} ({len(records)})", numbers, commands_of(records, evaluations))
+    text, numbers = f"{seconds / 60:,.1f} ({len(records)})", {"minutes": seconds / 60, "runs": len(records)}
+    if (busy := busy_minutes(records)) is not None:
+        text, numbers["busy"] = f"{busy:,.1f} of {text}", busy
+    return Cell(text, numbers, commands_of(records, evaluations))
+
+
+def busy_minutes(records: Iterable[Record]) -> float | None:
+    """Minutes in which at least one of the runs was trained or evaluated; None where a record does not say when."""
+    spans: list[tuple[float, float]] = []
+    for record in records:
+        history = record["history"]
+        times, reached = history.get("time") or [], history.get("seconds") or []
+        ends = [*zip(times, reached, (0.0, *reached), strict=False)]
+        evaluations = record["evaluations"].values()
+        ends += [(e.get("time"), e.get("seconds"), 0.0) for e in evaluations]
+        if not times or any(end is None or seconds is None for end, seconds, _ in ends):
+            return None
+        spans += [(end - (seconds - before), end) for end, seconds, before in ends]
+    busy, until = 0.0, -math.inf
+    for start, end in sorted(spans):
+        busy += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return busy / 60

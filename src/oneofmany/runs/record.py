@@ -38,6 +38,7 @@ HISTORY = (
     "phase",
     "update",
     "seconds",
+    "time",
     "loss",
     "dev_os",
     "dev_ms",
