@@ -29,12 +29,14 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from oneofmany.networks import nlm_pairs
+from oneofmany.networks import nlm_objects, nlm_pairs
 from oneofmany.networks.nlm_packing import Spec, pack, pack_gradient, split
 from oneofmany.networks.nlm_pairs import matmul, through_tanh
 
 GROUP = 5
 """Layers whose contribution from all layers before the group is computed at once."""
+MOST_OBJECTS = 256
+"""Of a query that one multiprocessor still has room for."""
 
 
 def forward_pass(
@@ -46,7 +48,7 @@ def forward_pass(
     packed = pack(spec, flat).to(dtype)
     pair, obj, nul = split(spec, packed)
     X, U, Z = _buffers(spec, unary, nullary, binary, dtype)
-    kernels = _kernels(X)
+    kernels, objects = _kernels(X), _object_kernels(X)
     # int16: an object's place among n < 32,768.
     extreme_u = torch.empty(L - 1, 2, W, B, dtype=torch.int16, device=X.device)
     extreme_b = torch.empty(spec.binary_layers_of(n), 2, W, B, n, dtype=torch.int16, device=X.device)
@@ -54,31 +56,34 @@ def forward_pass(
     early = X.new_empty(0)
     for layer in range(L):
         z, u, x = spec.z(layer), spec.u(layer), spec.x(layer)
-        from_nullary = matmul(nul[2 * W * layer :][: 2 * W, :z], Z[:z])
-        if layer < spec.nullary_layers:
-            Z[z : z + W] = from_nullary[:W].tanh()
+        rows = nul[2 * W * layer :][: 2 * W, :z]
         if layer < spec.unary_layers:
-            from_unary = matmul(obj[3 * W * layer :][: 3 * W, :u], U[:u].flatten(1)).view(3 * W, B, n)
-            new = from_unary[:W].add_(from_nullary[W:, :, None]).tanh_()
-            U[u : u + W] = new
-            if layer < L - 1:
-                for side, (value, where) in enumerate((new.max(-1), new.min(-1))):
-                    Z[z + W * (side + 1) :][:W] = value
-                    extreme_u[layer, side] = where
+            from_unary = objects.object_forward(
+                rows,
+                obj[3 * W * layer :][: 3 * W, :u],
+                Z[:z],
+                U[:u],
+                Z[z : z + 3 * W],
+                U[u : u + W],
+                extreme_u[layer] if layer < L - 1 else None,
+                layer < spec.nullary_layers,
+            )
             if layer < len(extreme_b):
                 first = layer - layer % GROUP
                 if layer == first:
-                    rows = slice(W * first, W * min(first + GROUP, len(extreme_b)))
-                    early = kernels.product(pair[:, rows, :x], X[:, :x].flatten(2))
+                    group = slice(W * first, W * min(first + GROUP, len(extreme_b)))
+                    early = kernels.product(pair[:, group, :x], X[:, :x].flatten(2))
                 kernels.pair_forward(
                     early[:, W * (layer - first) :][:, :W],
                     pair[:, W * layer :][:, :W, spec.x(first) : x],
                     X[:, spec.x(first) : x],
-                    from_unary[W:].view(2, W, B, n),
+                    from_unary,
                     X[:, x : x + W],
                     U[u + W : u + 3 * W].view(2, W, B, n),
                     extreme_b[layer],
                 )
+        elif layer < spec.nullary_layers:
+            Z[z : z + W] = matmul(rows[:W], Z[:z]).tanh()
     if spec.unary_readout:
         seen = spec.u(L - 1) + W
         logits = matmul(obj[-1:, :seen], U[:seen].flatten(1)).view(B, n)
@@ -102,7 +107,7 @@ def backward_pass(
     W, L, dtype = spec.width, spec.depth, X.dtype
     pair, obj, nul = split(spec, packed)
     B, n = U.shape[1:]
-    kernels = _kernels(X)
+    kernels, objects = _kernels(X), _object_kernels(X)
     # Gradients of the pre-activations, with the rows of the matrices; of pairs: half of sum and difference.
     dZ, dU = Z.new_zeros(len(nul), B), U.new_zeros(len(obj), B, n)
     dX = X.new_empty(2, W * len(extreme_b), *X.shape[2:])
@@ -113,20 +118,20 @@ def backward_pass(
     for layer in reversed(range(L)):
         z, u, x = spec.z(layer), spec.u(layer), spec.x(layer)
         later = slice(2 * W * (layer + 1), None)
-        g_nullary = matmul(nul[later, z : z + 3 * W].mT, dZ[later])
-        if layer < spec.nullary_layers:
-            dZ[2 * W * layer :][:W] = through_tanh(g_nullary[:W], Z[z : z + W])
         if layer < spec.unary_layers:
-            later = slice(3 * W * (layer + 1), None)
-            g_unary = matmul(obj[later, u : u + 3 * W].mT, dU[later].flatten(1)).view(3 * W, B, n)
-            new = g_unary[:W]
-            if layer < L - 1:
-                new.scatter_add_(
-                    -1, extreme_u[layer].permute(1, 2, 0).long(), g_nullary[W:].view(2, W, B).permute(1, 2, 0)
-                )
-            new = through_tanh(new, U[u : u + W])
-            dU[3 * W * layer :][:W] = new
-            dZ[2 * W * layer + W :][:W] = new.sum(-1)
+            later_u = slice(3 * W * (layer + 1), None)
+            g_reduced = objects.object_backward(
+                nul[later, z : z + 3 * W],
+                obj[later_u, u : u + 3 * W],
+                dZ[later],
+                dU[later_u],
+                Z[z : z + W],
+                U[u : u + W],
+                extreme_u[layer] if layer < L - 1 else None,
+                dZ[2 * W * layer :][: 2 * W],
+                dU[3 * W * layer :][:W],
+                layer < spec.nullary_layers,
+            )
             if layer < len(extreme_b):
                 first = layer - layer % GROUP
                 end = min(first + GROUP, len(extreme_b))
@@ -139,12 +144,15 @@ def backward_pass(
                     early[:, W * (layer - first) :][:, :W],
                     pair[:, W * (layer + 1) : W * end, x : x + W].mT,
                     dX[:, W * (layer + 1) : W * end],
-                    g_unary[W:].view(2, W, B, n),
+                    g_reduced,
                     extreme_b[layer],
                     X[:, x : x + W],
                     dX[:, W * layer :][:, :W],
                     dU[3 * W * layer + W :][: 2 * W].view(2, W, B, n),
                 )
+        elif layer < spec.nullary_layers:
+            g_nullary = matmul(nul[later, z : z + W].mT, dZ[later])
+            dZ[2 * W * layer :][:W] = through_tanh(g_nullary, Z[z : z + W])
 
     g_nullary = matmul(nul[:, 1 : 1 + spec.nullary + 2 * spec.unary].mT, dZ)
     g_unary = matmul(obj[:, 1 : 1 + spec.unary].mT, dU.flatten(1)).view(spec.unary, B, n)
@@ -221,11 +229,23 @@ def _pair_weight_gradient(dX: Tensor, X: Tensor, out: Tensor) -> None:
 
 def _kernels(X: Tensor) -> ModuleType:
     """The module whose ``product``, ``pair_forward`` and ``pair_backward`` run here: Triton's on a GPU in 16 bit."""
-    return (_triton() if X.is_cuda and X.dtype.itemsize == 2 else None) or nlm_pairs
+    return _with_triton("nlm_triton") if _takes_kernels(X) else nlm_pairs
+
+
+def _object_kernels(X: Tensor) -> ModuleType:
+    """The same for ``object_forward`` and ``object_backward``, which have all objects of a query on one processor."""
+    return _with_triton("nlm_object_kernels") if _takes_kernels(X) and X.shape[-1] <= MOST_OBJECTS else nlm_objects
+
+
+def _takes_kernels(X: Tensor) -> bool:
+    return X.is_cuda and X.dtype.itemsize == 2 and _has_triton()
 
 
 @cache
-def _triton() -> ModuleType | None:
-    if importlib.util.find_spec("triton") is None:
-        return None
-    return importlib.import_module("oneofmany.networks.nlm_triton")
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+@cache
+def _with_triton(name: str) -> ModuleType:
+    return importlib.import_module(f"oneofmany.networks.{name}")

@@ -15,8 +15,8 @@ from torch import Tensor
 
 BLOCK = 256
 """Columns (query, pair) that a program handles."""
-OBJECTS = 16
-"""Objects that a program reduces for."""
+OBJECTS, PAIRS = 128, 16
+"""Objects that a program reduces for, and pairs of each that it looks at in one round."""
 WARPS = 8
 
 
@@ -38,8 +38,7 @@ def pair_forward(
         W=W, HALF=half_rows, CHANNELS=channels, BLOCK=BLOCK, num_warps=WARPS,
     )  # fmt: skip
     _reduce[(W * B, triton.cdiv(n, OBJECTS))](
-        new, reduced, extreme, B, H, n, new.stride(0), W=W, PAIRS=triton.next_power_of_2(H), OBJECTS=OBJECTS,
-        num_warps=WARPS,
+        new, reduced, extreme, B, H, n, new.stride(0), W=W, PAIRS=PAIRS, OBJECTS=OBJECTS, num_warps=WARPS
     )  # fmt: skip
 
 
@@ -64,7 +63,7 @@ def pair_backward(
         W=W, HALF=half_rows, CHANNELS=channels, BLOCK=BLOCK, num_warps=WARPS,
     )  # fmt: skip
     _sum[(W * B, triton.cdiv(n, OBJECTS))](
-        new, ends, B, H, n, new.stride(0), W=W, PAIRS=triton.next_power_of_2(H), OBJECTS=OBJECTS, num_warps=WARPS
+        new, ends, B, H, n, new.stride(0), W=W, PAIRS=PAIRS, OBJECTS=OBJECTS, num_warps=WARPS
     )  # fmt: skip
 
 
@@ -113,7 +112,7 @@ def _early_and_near(
     return x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["channels"])
 def _forward(
     early, weight, near, ends, new, columns, B, H, n,
     early_half, weight_half, weight_row, near_half, new_half, channels,
@@ -145,10 +144,10 @@ def _forward(
 
 
 @triton.jit
-def _both_ends(x, base, half, B, H, n, PAIRS: tl.constexpr, OBJECTS: tl.constexpr):
+def _both_ends(x, base, half, first_k, H, n, PAIRS: tl.constexpr, OBJECTS: tl.constexpr):
     """s and d of the pairs in which an object is first, then of those in which it is second: [PAIRS, OBJECTS]."""
     t = tl.program_id(1) * OBJECTS + tl.arange(0, OBJECTS)[None]
-    k = tl.arange(0, PAIRS)[:, None]
+    k = first_k + tl.arange(0, PAIRS)[:, None]
     known = (k < H) & (t < n)
     i = t - k - 1
     i = tl.where(i < 0, i + n, i)
@@ -158,8 +157,23 @@ def _both_ends(x, base, half, B, H, n, PAIRS: tl.constexpr, OBJECTS: tl.constexp
         tl.load(first + half, known, 0.0).to(tl.float32),
         tl.load(second, known, 0.0).to(tl.float32),
         tl.load(second + half, known, 0.0).to(tl.float32),
+        k,
         known,
     )
+
+
+@triton.jit
+def _larger(best, at, x, code):
+    """The larger of two and where it stands; of equals what came first."""
+    later = x > best
+    return tl.where(later, x, best), tl.where(later, code, at)
+
+
+@triton.jit
+def _largest(best, at):
+    """Over the rows; of equals the one with the smallest code."""
+    value = tl.max(best, 0)
+    return value, tl.min(tl.where(best == value[None], at, 32767), 0)
 
 
 @triton.jit
@@ -167,21 +181,27 @@ def _reduce(
     new, reduced, extreme, B, H, n, new_half, W: tl.constexpr, PAIRS: tl.constexpr, OBJECTS: tl.constexpr
 ):  # fmt: skip
     base = tl.program_id(0).to(tl.int64)
-    s0, d0, s1, d1, known = _both_ends(new, base, new_half, B, H, n, PAIRS, OBJECTS)
-    forth, back = s0 + d0, s1 - d1
+    # The smallest is the largest with the other sign.
+    high = tl.full((PAIRS, OBJECTS), -2.0, tl.float32)
+    low = tl.full((PAIRS, OBJECTS), -2.0, tl.float32)
+    high_at = tl.zeros((PAIRS, OBJECTS), tl.int32)
+    low_at = tl.zeros((PAIRS, OBJECTS), tl.int32)
+    for first_k in range(0, H, PAIRS):
+        s0, d0, s1, d1, k, known = _both_ends(new, base, new_half, first_k, H, n, PAIRS, OBJECTS)
+        forth, back = s0 + d0, s1 - d1
+        high, high_at = _larger(high, high_at, tl.where(known, forth, -2.0), k)
+        high, high_at = _larger(high, high_at, tl.where(known, back, -2.0), k + H)
+        low, low_at = _larger(low, low_at, tl.where(known, -forth, -2.0), k)
+        low, low_at = _larger(low, low_at, tl.where(known, -back, -2.0), k + H)
     t = tl.program_id(1) * OBJECTS + tl.arange(0, OBJECTS)
     to = base * n + t
     side = W * B * n
-    first, first_at = tl.max(tl.where(known, forth, -2.0), 0, return_indices=True)
-    second, second_at = tl.max(tl.where(known, back, -2.0), 0, return_indices=True)
-    later = second > first
-    tl.store(reduced + to, tl.where(later, second, first).to(reduced.dtype.element_ty), t < n)
-    tl.store(extreme + to, tl.where(later, second_at + H, first_at).to(tl.int16), t < n)
-    first, first_at = tl.min(tl.where(known, forth, 2.0), 0, return_indices=True)
-    second, second_at = tl.min(tl.where(known, back, 2.0), 0, return_indices=True)
-    later = second < first
-    tl.store(reduced + side + to, tl.where(later, second, first).to(reduced.dtype.element_ty), t < n)
-    tl.store(extreme + side + to, tl.where(later, second_at + H, first_at).to(tl.int16), t < n)
+    value, at = _largest(high, high_at)
+    tl.store(reduced + to, value.to(reduced.dtype.element_ty), t < n)
+    tl.store(extreme + to, at.to(tl.int16), t < n)
+    value, at = _largest(low, low_at)
+    tl.store(reduced + side + to, (-value).to(reduced.dtype.element_ty), t < n)
+    tl.store(extreme + side + to, at.to(tl.int16), t < n)
 
 
 @triton.jit
@@ -195,7 +215,7 @@ def _extremes(g_reduced, extreme, base, obj, code, known, side):
     return g_high + g_low
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["channels"])
 def _backward(
     early, weight, near, g_reduced, extreme, out, new, columns, B, H, n,
     early_half, weight_half, weight_row, weight_column, near_half, out_half, new_half, channels,
@@ -230,8 +250,13 @@ def _backward(
 @triton.jit
 def _sum(new, ends, B, H, n, new_half, W: tl.constexpr, PAIRS: tl.constexpr, OBJECTS: tl.constexpr):
     base = tl.program_id(0).to(tl.int64)
-    s0, d0, s1, d1, _ = _both_ends(new, base, new_half, B, H, n, PAIRS, OBJECTS)
+    total = tl.zeros((PAIRS, OBJECTS), tl.float32)
+    difference = tl.zeros((PAIRS, OBJECTS), tl.float32)
+    for first_k in range(0, H, PAIRS):
+        s0, d0, s1, d1, _, _ = _both_ends(new, base, new_half, first_k, H, n, PAIRS, OBJECTS)
+        total += s0 + s1
+        difference += d0 - d1
     t = tl.program_id(1) * OBJECTS + tl.arange(0, OBJECTS)
     to = ends + base * n + t
-    tl.store(to, tl.sum(s0 + s1, 0).to(ends.dtype.element_ty), t < n)
-    tl.store(to + W * B * n, tl.sum(d0 - d1, 0).to(ends.dtype.element_ty), t < n)
+    tl.store(to, tl.sum(total, 0).to(ends.dtype.element_ty), t < n)
+    tl.store(to + W * B * n, tl.sum(difference, 0).to(ends.dtype.element_ty), t < n)
