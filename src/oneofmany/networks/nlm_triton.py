@@ -97,18 +97,17 @@ def _early_and_near(
     )
     x = x.to(tl.float32)
     if CHANNELS > 0:
-        c = tl.arange(0, CHANNELS)
+        # Both halves in one product: the rows of one meet zeros for the channels of the other.
+        side, c = tl.arange(0, 2 * CHANNELS) // CHANNELS, tl.arange(0, 2 * CHANNELS) % CHANNELS
         known = c < channels
-        for side in tl.static_range(2):
-            # The other half's rows meet zeros.
-            own = live & (half == side)[:, None] & known[None]
-            a = tl.load(weight + side * weight_half + w[:, None] * weight_row + c[None] * weight_column, own, 0.0)
-            b = tl.load(
-                near + side * near_half + (c.to(tl.int64) * columns)[:, None] + column[None],
-                known[:, None] & inside[None],
-                0.0,
-            )
-            x = tl.dot(a, b, x)
+        b = tl.load(
+            near + (side * near_half + c.to(tl.int64) * columns)[:, None] + column[None],
+            known[:, None] & inside[None],
+            0.0,
+        )
+        own = live & (half[:, None] == side[None]) & known[None]
+        a = tl.load(weight + (side * weight_half + c * weight_column)[None] + w[:, None] * weight_row, own, 0.0)
+        x = tl.dot(a, b, x)
     return x
 
 
@@ -120,10 +119,6 @@ def _forward(
 ):  # fmt: skip
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = column < columns
-    x = _early_and_near(
-        early, weight, near, column, inside, columns, early_half, weight_half, weight_row, 1, near_half, channels,
-        W, HALF, CHANNELS,
-    )  # fmt: skip
     query, pair = column // (H * n), column % (H * n)
     i = pair % n
     j = i + pair // n + 1
@@ -132,8 +127,14 @@ def _forward(
     half, w = row // HALF, row % HALF
     known = (w < W)[:, None] & inside[None]
     base = ((half * W + w) * B)[:, None] + query[None]
+    # Loaded first, needed last: nobody waits for them.
+    of_i, of_j = tl.load(ends + base * n + i[None], known, 0.0), tl.load(ends + base * n + j[None], known, 0.0)
+    x = _early_and_near(
+        early, weight, near, column, inside, columns, early_half, weight_half, weight_row, 1, near_half, channels,
+        W, HALF, CHANNELS,
+    )  # fmt: skip
     sign = (1 - 2 * half)[:, None]
-    x += 0.5 * (tl.load(ends + base * n + i[None], known, 0.0) + sign * tl.load(ends + base * n + j[None], known, 0.0))
+    x += 0.5 * (of_i + sign * of_j)
     forth, back = _halves(x, HALF, BLOCK)
     forth, back = 2 * tl.sigmoid(2 * forth) - 1, 2 * tl.sigmoid(2 * back) - 1
     w = tl.arange(0, HALF)
@@ -223,11 +224,6 @@ def _backward(
 ):  # fmt: skip
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = column < columns
-    x = _early_and_near(
-        early, weight, near, column, inside, columns, early_half, weight_half, weight_row, weight_column, near_half,
-        channels, W, HALF, CHANNELS,
-    )  # fmt: skip
-    forth, back = _halves(x, HALF, BLOCK)
     query, pair = column // (H * n), column % (H * n)
     i = pair % n
     k = pair // n
@@ -237,10 +233,16 @@ def _backward(
     known = (w < W)[:, None] & inside[None]
     base = ((w * B)[:, None] + query[None]) * n
     side = W * B * n
-    forth += _extremes(g_reduced, extreme, base, i[None], k[None], known, side)
-    back += _extremes(g_reduced, extreme, base, j[None], (k + H)[None], known, side)
     at = (w.to(tl.int64) * columns)[:, None] + column[None]
     s, d = tl.load(out + at, known, 0.0).to(tl.float32), tl.load(out + out_half + at, known, 0.0).to(tl.float32)
+    of_i = _extremes(g_reduced, extreme, base, i[None], k[None], known, side)
+    of_j = _extremes(g_reduced, extreme, base, j[None], (k + H)[None], known, side)
+    x = _early_and_near(
+        early, weight, near, column, inside, columns, early_half, weight_half, weight_row, weight_column, near_half,
+        channels, W, HALF, CHANNELS,
+    )  # fmt: skip
+    forth, back = _halves(x, HALF, BLOCK)
+    forth, back = forth + of_i, back + of_j
     # Rounding may take s + d and s - d just out of -1..1, and the slope must not turn negative.
     forth, back = forth * tl.maximum(1 - (s + d) * (s + d), 0.0), back * tl.maximum(1 - (s - d) * (s - d), 0.0)
     tl.store(new + at, ((forth + back) * 0.5).to(new.dtype.element_ty), known)
