@@ -311,7 +311,9 @@ def test_compare_needs_predictions_on_the_same_data(runs, call):
 
 def test_record_writes_one_file_a_run(evaluated, call):
     pair, out = [evaluated / "minloss", evaluated / "selectr"], evaluated / "new" / "records"
-    code, told, _ = call("record", *pair, "--out", out)
+    log = evaluated / "minloss.log"  # as a sweep writes it, and a pattern of the shell finds it
+    log.write_text("training ...")
+    code, told, _ = call("record", *pair, log, "--out", out)
     assert code == 0
     files = [out / "small-minloss-7.json", out / "small-selectr-7.json"]
     assert told.split() == list(map(str, files))

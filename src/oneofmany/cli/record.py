@@ -22,12 +22,13 @@ def record(
     Example: oneofmany record runs/nqueens/*/42 --out results/nqueens
 
     Args:
-        runs: run folders.
+        runs: run folders; the logs that a sweep puts beside them are passed over.
         out: the folder for the files; it is made where it does not exist.
         force: overwrite existing files.
     """
     from oneofmany.runs import read_record, save_record
 
+    runs = tuple(run for run in runs if run.suffix != ".log" or run.is_dir())
     if not runs:
         raise ValueError("name one run folder or more")
     records = {}
