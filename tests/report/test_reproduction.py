@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 from oneofmany.evaluation.scores import Score
 from oneofmany.report import Grid, paper, read_records
 from oneofmany.report.agreement import agreement, agreement_by_mean, compare, ms_order, summary
-from oneofmany.report.anchors import anchors, dev_scores, noise
+from oneofmany.report.anchors import anchors, dev_scores, literal_tests, noise
 from oneofmany.report.claims import HOLDS, check_claims
 from oneofmany.report.comparisons import unique_training
 from oneofmany.report.controls import naive_authors, second_phase, start_of
@@ -230,6 +230,15 @@ def test_literal_runs_beside_the_shared_schedule():
     assert not anchors(Grid.of(RUNS)).rows
 
 
+def test_literal_runs_on_the_test_set():
+    literal = paper_run("nqueens/minloss", 42, (92, 60), apart="anchor")
+    (row,) = literal_tests(Grid.of([*RUNS, literal])).rows
+    assert texts(row)[:2] == ["N-Queens", "nqueens/minloss/42"]
+    assert [row[i].numbers["accuracy"] for i in (2, 4, 6)] == pytest.approx([9200 / OS, 6000 / MS, 76])
+    assert [row[i].text for i in (3, 5, 7)] == ["77.29 ± 0.38", "77.22 ± 1.28", "77.28 ± 0.48"]
+    assert not literal_tests(Grid.of([*RUNS, literal | {"evaluations": {}}])).rows
+
+
 def test_dev_counts():
     scores = dev_scores(paper_run("nqueens/minloss", 42, dev=0.25))
     assert {subset: (s.correct, s.total) for subset, s in scores.items()} == {
@@ -327,10 +336,10 @@ def test_unique_puzzles_among_the_controls():
 def test_minutes():
     table = cost(GRID)
     everything = row_of(table, "all")
-    tested = len(RUNS) + 8  # controls are tested too, literal and tuning runs are not
+    tested = len(RUNS) + 11  # literal runs and controls are tested too, tuning runs are not
     minutes = (60 * (len(RUNS) + len(APART)) + 6 * tested) / 60
     assert everything[-1].numbers == {"minutes": pytest.approx(minutes), "runs": len(RUNS) + len(APART)}
-    assert texts(row_of(table, "Futoshiki")) == ["Futoshiki", "23.1 (21)", "1.0 (1)", "", "", "", "24.1 (22)"]
+    assert texts(row_of(table, "Futoshiki")) == ["Futoshiki", "23.1 (21)", "1.1 (1)", "", "", "", "24.2 (22)"]
     assert everything[-1].numbers["runs"] == sum(cell.numbers["runs"] for cell in everything[1:-1] if cell.text)
     assert not cost(Grid.of([])).rows
 
