@@ -264,6 +264,32 @@ def _backward_kernel(
     _write(of_pq + 96, node, sum_a, sum_b, valid, 192)
 
 
+@triton.jit
+def _sum_slots_kernel(of_edges, of_pq, total, D: tl.constexpr, ELEMENTS: tl.constexpr):
+    """What a cell sends: the sum over the slots, [total / 96, 96], to the first half of ``of_pq``."""
+    at = tl.program_id(0) * ELEMENTS + tl.arange(0, ELEMENTS)
+    valid = at < total
+    sums = tl.zeros((ELEMENTS,), tl.float32)
+    for d in tl.static_range(D):
+        sums += tl.load(of_edges + total.to(tl.int64) * d + at, mask=valid, other=0.0).to(tl.float32)
+    tl.store(of_pq + at // 96 * 192 + at % 96, sums.to(of_pq.dtype.element_ty), mask=valid)
+
+
+@triton.jit
+def _add_parts_kernel(
+    products, sums, COUNT: tl.constexpr, SIZE: tl.constexpr, PARTS: tl.constexpr, ELEMENTS: tl.constexpr
+):  # fmt: skip
+    """Add to ``sums`` [layers, SIZE] the sum of ``products`` [layers, COUNT, SIZE] over its parts."""
+    at, part = tl.program_id(0) * ELEMENTS + tl.arange(0, ELEMENTS), tl.arange(0, PARTS)[:, None]
+    found = tl.zeros((PARTS, ELEMENTS), tl.float32)
+    for first in range(0, COUNT, PARTS):
+        row = tl.program_id(1) * COUNT + first + part
+        valid = (first + part < COUNT) & (at < SIZE)[None]
+        found += tl.load(products + row * SIZE + at[None], mask=valid, other=0.0).to(tl.float32)
+    to = sums + tl.program_id(1) * SIZE + at
+    tl.store(to, tl.load(to, mask=at < SIZE, other=0.0) + tl.sum(found, 0), mask=at < SIZE)
+
+
 def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat16) -> tuple[Tensor, Tensor]:
     """What the kernels multiply with, once for all steps.
 
@@ -318,9 +344,16 @@ def message_forward(pq: Tensor, w: Tensor, rows: Tensor, messages: Messages, key
 
 
 def message_backward(
-    grad: Tensor, pq: Tensor, w: Tensor, rows: Tensor, messages: Messages, key: Tensor | None, of_pq: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Write the gradient of pq and return those of the weights [3, 96, 96] and the biases [3, 96].
+    grad: Tensor,
+    pq: Tensor,
+    w: Tensor,
+    rows: Tensor,
+    messages: Messages,
+    key: Tensor | None,
+    of_pq: Tensor,
+    of_layers: Tensor,
+) -> None:
+    """Write the gradient of pq, and add those of the layers.
 
     Args:
         grad: the gradient of ``out`` in ``message_forward``, of whose channels the first 96 are read.
@@ -330,6 +363,7 @@ def message_backward(
         messages: as there.
         key: as there.
         of_pq: like pq.
+        of_layers: float32 [3, 96, 104], of every layer the weights' gradient and then, in column 96, the biases'.
     """
     slots, doubles, threshold, scale, row_offset = messages
     (D, R), B = slots.shape, pq.shape[0]
@@ -341,10 +375,12 @@ def message_backward(
         (threshold - 32768) << 16, scale, GRAD=grad.shape[2], R=R, D=D, DOUBLES=doubles, DROPOUT=key is not None,
         CELLS=BLOCK, num_warps=WARPS, num_stages=1,
     )  # fmt: skip
-    torch.sum(of_edges, 0, out=of_pq[..., :WIDTH])
+    total = N * WIDTH
+    _sum_slots_kernel[(triton.cdiv(total, 1024),)](of_edges, of_pq, total, D=D, ELEMENTS=1024, num_warps=WARPS)
     # One long product would keep a few multiprocessors busy: many shorter ones, of some boards of a slot each.
-    parts = layers * D * max(part for part in range(1, 17) if B % part == 0)
-    products = torch.bmm(given.view(parts, -1, WIDTH).mT, taken.view(parts, -1, ROW)).view(layers, -1, WIDTH, ROW)
-    sums = products.new_zeros(3, WIDTH, ROW, dtype=torch.float32)  # without dropout the fourth layer is not done here
-    torch.sum(products, 1, dtype=torch.float32, out=sums[:layers])
-    return sums[..., :WIDTH], sums[..., WIDTH]
+    parts = D * max(part for part in range(1, 5) if B % part == 0)
+    products = torch.bmm(given.view(layers * parts, -1, WIDTH).mT, taken.view(layers * parts, -1, ROW))
+    size = WIDTH * ROW  # without dropout the fourth layer is not done here
+    _add_parts_kernel[(triton.cdiv(size, 128), layers)](
+        products, of_layers, COUNT=parts, SIZE=size, PARTS=16, ELEMENTS=128, num_warps=WARPS
+    )

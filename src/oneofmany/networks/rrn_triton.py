@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from oneofmany.networks.rrn_cell import lstm_backward, lstm_forward
-from oneofmany.networks.rrn_kernels import WIDTH, Messages, message_backward, message_forward, operands
+from oneofmany.networks.rrn_kernels import ROW, WIDTH, Messages, message_backward, message_forward, operands
 
 
 def run_steps(
@@ -122,16 +122,14 @@ class _Pass:
         """Gradients of x, of_x, into, halves, bias, weights and biases."""
         of_said, of_gates = torch.empty_like(self.said), self.gates  # the gates' gradient takes their place
         of_met, of_h, of_c = self._new(1, 2 * WIDTH)[0], self._new(1, WIDTH)[0], torch.zeros_like(self.c[0])
-        of_weights, of_biases = (torch.zeros(3, *sides, device=self.x.device) for sides in ((WIDTH, WIDTH), (WIDTH,)))
+        of_layers = torch.zeros(3, WIDTH, ROW, device=self.x.device)
         last = len(self.keys) - 1
         for step in range(last, -1, -1):
             lstm_backward(of_hidden[step], of_met, of_h, of_c, of_gates[step], self.of_x, self.c[step], step == last)
             torch.mm(_rows(of_gates[step]), self.into, out=_rows(of_met))
-            of_w, of_b = message_backward(
-                of_met, self.said[step], *self.layers, self.messages, self.keys[step], of_said[step]
+            message_backward(
+                of_met, self.said[step], *self.layers, self.messages, self.keys[step], of_said[step], of_layers
             )
-            of_weights += of_w
-            of_biases += of_b
             torch.mm(_rows(of_said[step]), self.halves, out=_rows(of_h))
         of_halves = _over_steps(of_said, self.met[:-1, ..., WIDTH:]) + (_rows(of_said[0]).t() @ _rows(self.x)).float()
         return (
@@ -140,8 +138,8 @@ class _Pass:
             _over_steps(of_gates, self.met[:-1]),
             of_halves,
             of_said.sum((0, 1, 2), dtype=torch.float32),
-            of_weights,
-            of_biases,
+            of_layers[..., :WIDTH],
+            of_layers[..., WIDTH],
         )
 
 
