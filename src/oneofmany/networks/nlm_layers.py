@@ -246,6 +246,5 @@ def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-@cache
 def _with_triton(name: str) -> ModuleType:
     return importlib.import_module(f"oneofmany.networks.{name}")

@@ -114,8 +114,7 @@ def cost(grid: Grid) -> Table:
         f"Training and evaluation of every run, added up ({', '.join(sorted(devices)) or 'no device'}); in parentheses "
         "the number of runs. Many runs share a device (`--jobs`): before “of” stand the minutes in which at least one "
         "of them was at work, where all records say when. A pre-training that several runs start from counts once. The "
-        "paper's runs take about 1,100 hours of a K40, tuning not "
-        "counted.",
+        "paper's runs take about 1,100 hours of a K40, tuning not counted.",
     )
 
 
