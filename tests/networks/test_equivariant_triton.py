@@ -5,12 +5,11 @@ They run where a GPU is. Without one they can be interpreted (slowly) where trit
     TRITON_INTERPRET=1 pytest tests/networks/test_equivariant_triton.py
 """
 
-import os
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 import torch
+from kernels import DEVICE, INTERPRETED, needs_kernels
 
 from oneofmany.networks import equivariant
 from oneofmany.networks.equivariant import EquivariantNetwork
@@ -18,12 +17,7 @@ from oneofmany.networks.equivariant_selector import EquivariantSelector
 from oneofmany.networks.rule_pooling import relation_tables, rule_tables
 from oneofmany.problems import Batch, Problem, futoshiki, nqueens, sudoku
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
-pytestmark = pytest.mark.skipif(
-    find_spec("triton") is None or not (INTERPRETED or torch.cuda.is_available()),
-    reason="needs triton, and a GPU or TRITON_INTERPRET=1",
-)
+pytestmark = needs_kernels
 
 CASES = {
     "nqueens, more queries than a block": (nqueens(4), 40, 0),

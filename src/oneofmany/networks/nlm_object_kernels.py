@@ -13,6 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from oneofmany.networks.kernel_functions import tanh
+
 CHANNELS = 128
 """Channels that are multiplied at once: many, since the loads of one round hide each other's latency."""
 CHANGING = ["z", "u", "B", "n"]
@@ -116,7 +118,7 @@ def _forward(
 ):  # fmt: skip
     own, added, _ = _of_all(nul, Z, z, B, nul_row, 1, W, ROWS, CHANNELS, False)
     x, total, difference = _of_objects(obj, U, u, B, n, obj_row, 1, W, ROWS, OBJECTS, CHANNELS)
-    x = 2 * tl.sigmoid(2 * (x + added[:, None])) - 1
+    x = tanh(x + added[:, None])
     row, i = tl.arange(0, ROWS), tl.arange(0, OBJECTS)
     here, inside = row < W, (i < n)[None]
     of_query = row * B + tl.program_id(0)
@@ -125,7 +127,7 @@ def _forward(
     tl.store(ends + W * B * n + at, difference, known)
     tl.store(new_u + at, x.to(new_u.dtype.element_ty), known)
     if NULLARY:
-        tl.store(new_z + of_query, (2 * tl.sigmoid(2 * own) - 1).to(new_z.dtype.element_ty), here)
+        tl.store(new_z + of_query, tanh(own).to(new_z.dtype.element_ty), here)
     if REDUCED:
         high, high_at = tl.max(tl.where(inside, x, -2.0), 1, return_indices=True)
         low, low_at = tl.min(tl.where(inside, x, 2.0), 1, return_indices=True)

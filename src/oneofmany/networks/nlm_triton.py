@@ -13,6 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from oneofmany.networks.kernel_functions import tanh
+
 BLOCK = 256
 """Columns (query, pair) that a program handles."""
 OBJECTS, PAIRS = 128, 16
@@ -136,7 +138,7 @@ def _forward(
     sign = (1 - 2 * half)[:, None]
     x += 0.5 * (of_i + sign * of_j)
     forth, back = _halves(x, HALF, BLOCK)
-    forth, back = 2 * tl.sigmoid(2 * forth) - 1, 2 * tl.sigmoid(2 * back) - 1
+    forth, back = tanh(forth), tanh(back)
     w = tl.arange(0, HALF)
     known = (w < W)[:, None] & inside[None]
     to = new + (w.to(tl.int64) * columns)[:, None] + column[None]

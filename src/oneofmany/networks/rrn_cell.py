@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from oneofmany.networks.kernel_functions import tanh
+
 
 @triton.jit
 def _gate(gates, of_x, at, valid):
@@ -17,16 +19,11 @@ def _gate(gates, of_x, at, valid):
 
 
 @triton.jit
-def _tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
-
-
-@triton.jit
 def _open_gates(gates, of_x, at, valid):
     """The four gates after their nonlinearities."""
     i = tl.sigmoid(_gate(gates, of_x, at, valid))
     f = tl.sigmoid(_gate(gates, of_x, at + 96, valid))
-    g = _tanh(_gate(gates, of_x, at + 192, valid))
+    g = tanh(_gate(gates, of_x, at + 192, valid))
     o = tl.sigmoid(_gate(gates, of_x, at + 288, valid))
     return i, f, g, o
 
@@ -45,7 +42,7 @@ def _lstm_kernel(gates, of_x, c, h, met, new_c, N):
     at = row * 96 + channel
     i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
     state = f * tl.load(c + at, mask=valid, other=0.0) + i * g
-    hidden = (o * _tanh(state)).to(h.dtype.element_ty)
+    hidden = (o * tanh(state)).to(h.dtype.element_ty)
     tl.store(new_c + at, state, mask=valid)
     tl.store(h + at, hidden, mask=valid)
     tl.store(met + row * 192 + 96 + channel, hidden, mask=valid)
@@ -57,7 +54,7 @@ def _lstm_backward_kernel(of_h, of_met, of_said, of_c, gates, of_x, c, N, LAST: 
     at = row * 96 + channel
     i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
     old = tl.load(c + at, mask=valid, other=0.0)
-    t = _tanh(f * old + i * g)
+    t = tanh(f * old + i * g)
     dh = tl.load(of_h + at, mask=valid, other=0.0).to(tl.float32)
     if not LAST:
         dh += tl.load(of_met + row * 192 + 96 + channel, mask=valid, other=0.0)

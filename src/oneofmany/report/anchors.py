@@ -8,7 +8,7 @@ from math import hypot
 from typing import Any
 
 from oneofmany.evaluation.scores import Score
-from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell
+from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell, with_error
 from oneofmany.report.experiments import changes
 from oneofmany.report.paper import STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
 from oneofmany.report.records import Grid, Record, commands_of, test_evaluation
@@ -93,7 +93,7 @@ def literal_tests(grid: Grid) -> Table:
             for subset in SUBSETS:
                 cell = (record["task"], record["objective"], subset)
                 row.append(wilson_cell(evaluation[subset], test_commands([record])))
-                row.append(Cell(f"{TABLE_2[cell].mean:.2f} ± {STANDARD_ERRORS[cell]:.2f}"))
+                row.append(with_error(TABLE_2[cell].mean, STANDARD_ERRORS[cell]))
             rows.append(tuple(row))
     return Table(
         "literal-tests",

@@ -70,6 +70,11 @@ def count_cell(count: int) -> Cell:
     return Cell(f"{count:,}", {"": count}) if count else Cell()
 
 
+def with_error(mean: float, error: float, commands: tuple[str, ...] = ()) -> Cell:
+    """``77.29 ± 0.38``: a mean and its standard error."""
+    return Cell(f"{mean:.2f} ± {error:.2f}", {"mean": mean, "standard error": error}, commands)
+
+
 def number_cell(value: float | None, form: str = ".2f") -> Cell:
     """A number by itself, empty for None."""
     return Cell() if value is None else Cell(format(value, form), {"": value})

@@ -126,9 +126,8 @@ def _minutes(records: Iterable[Record]) -> Cell:
     records = list(records)
     if not records:
         return Cell()
-    seconds = sum(record.get("seconds") or 0.0 for record in records)
-    seconds += sum(e.get("seconds") or 0.0 for record in records for e in record["evaluations"].values())
-    evaluations = (evaluation for record in records for evaluation in record["evaluations"].values())
+    evaluations = [evaluation for record in records for evaluation in record["evaluations"].values()]
+    seconds = sum(each.get("seconds") or 0.0 for each in (*records, *evaluations))
     text, numbers = f"{seconds / 60:,.1f} ({len(records)})", {"minutes": seconds / 60, "runs": len(records)}
     if (busy := busy_minutes(records)) is not None:
         text, numbers["busy"] = f"{busy:,.1f} of {text}", busy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oneofmany.report import paper
 from oneofmany.report.agreement import agreement, agreement_by_mean, ms_order, summary
 from oneofmany.report.anchors import anchors, literal_tests
-from oneofmany.report.cells import accuracy_cell, interval_cell, seeds_cell, test_commands
+from oneofmany.report.cells import accuracy_cell, interval_cell, seeds_cell, test_commands, with_error
 from oneofmany.report.comparisons import seed_gains, significance, training_data_of, unique_training
 from oneofmany.report.controls import is_authors_naive, naive_authors, second_phase
 from oneofmany.report.learned import our_tables
@@ -146,9 +146,9 @@ def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
                 if summary is None or summary.standard_error is None:
                     row += [Cell(), Cell()]
                 else:
-                    row.append(_with_error(summary.mean, summary.standard_error, test_commands(records)))
+                    row.append(with_error(summary.mean, summary.standard_error, test_commands(records)))
                     row.append(interval_cell(records, subset))
-                row.append(_with_error(paper.TABLE_2[cell].mean, paper.STANDARD_ERRORS[cell]))
+                row.append(with_error(paper.TABLE_2[cell].mean, paper.STANDARD_ERRORS[cell]))
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "95 % interval", "paper")
     return Table(
@@ -160,7 +160,3 @@ def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
         f"seeds. {paper.SWAPPED_HEADERS}",
         labels=2,
     )
-
-
-def _with_error(mean: float, error: float, commands: tuple[str, ...] = ()) -> Cell:
-    return Cell(f"{mean:.2f} ± {error:.2f}", {"mean": mean, "standard error": error}, commands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,10 @@ class RunFolder:
     # ---- metrics ---------------------------------------------------------------------------------------------------
 
     def log(self, values: dict[str, Any]) -> None:
-        """Append one line to the metrics."""
+        """Append one line to the metrics, with the time."""
+        line = values | {"time": round(time.time(), 1)}
         with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(values, separators=(",", ":")) + "\n")
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def logged_bytes(self) -> int:
         """How long the metrics are now, safe on the disk, to cut them back to on resuming."""

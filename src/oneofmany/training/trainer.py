@@ -382,7 +382,6 @@ class Trainer:
         return None
 
     def _log(self, line: dict[str, Any]) -> None:
-        line = line | {"time": round(time.time(), 1)}
         if self.group.writes:
             self.folder.log(line)
         self.watch(line)
