@@ -92,18 +92,15 @@ def expand(line):
 def test_the_commands_of_the_page_exist():
     blocks = re.findall(r"^```console\n(.*?)^```", REPRODUCTION, re.DOTALL | re.MULTILINE)
     lines = [line for text in blocks for line in text.splitlines() if line.startswith("oneofmany sweep")]
-    assert len(lines) >= 10
+    assert len(lines) >= 9
     for line in lines:
         asked = sweep.read_arguments(expand(line)[2:])
         for name in asked.recipes:
             for _, fields in sweep._points(asked, name):
                 assert resolve(name, [*asked.fields, *fields]).network.kind in ("nlm", "rrn")
             assert all(file.name.startswith(name.split("/")[0]) for file in asked.evaluate)
-    (updates,) = {number for line in lines for number in re.findall(r"--second.updates (\d+)", line)}
-    assert f"`{updates}` updates is N-Queens'" in REPRODUCTION
-    for task, said in (("nqueens", updates), ("futoshiki", updates), ("sudoku", "15625")):
-        assert recipe(f"{task}/selectr/large-batch").second.updates == int(said)
-        assert f"`{said}`" in REPRODUCTION
+    (updates,) = {number for line in lines for number in re.findall(r"nqueens.*--second.updates (\d+)", line)}
+    assert recipe("nqueens/selectr").second.updates == int(updates)
 
 
 @pytest.fixture

@@ -86,6 +86,8 @@ def set_apart():
     for name, right, train in (("180k", (112, 40), many), ("180k-os-dev", (114, 20), many), ("os-dev", (108, 40), few)):
         where = "controls/unique-training"
         records.append(paper_run(f"sudoku/unique-{name}", 42, right, apart=where, train=train))
+    for seed in SEEDS[:2]:
+        records.append(paper_run("nqueens/minloss/large-batch", seed, dev=0.7, apart="controls/no-decay", decay=0.0))
     return records
 
 

@@ -15,7 +15,7 @@ from oneofmany.report.agreement import agreement, agreement_by_mean, compare, ms
 from oneofmany.report.anchors import anchors, dev_scores, literal_tests, noise
 from oneofmany.report.claims import HOLDS, check_claims
 from oneofmany.report.comparisons import unique_training
-from oneofmany.report.controls import naive_authors, second_phase, start_of
+from oneofmany.report.controls import naive_authors, other_settings, second_phase, start_of
 from oneofmany.report.figures import all_charts
 from oneofmany.report.html import render
 from oneofmany.report.paper import OBJECTIVES, SEEDS, STANDARD_ERRORS, TABLE_2, TASKS
@@ -322,6 +322,18 @@ def test_naive_with_the_authors_slip():
     assert not naive_authors(Grid.of(RUNS)).rows
 
 
+def test_other_settings_beside_the_runs_with_the_same_seeds():
+    other = paper_run("nqueens/minloss/large-batch", 7, dev=0.9, apart="controls/no-decay", decay=0.0)
+    for grid in (GRID, Grid.of([*RUNS, *APART, other])):  # Table 2 has no seed 7
+        (row,) = other_settings(grid).rows  # second phases, the authors' Naive and 180k puzzles have their own tables
+        assert texts(row)[:4] == ["N-Queens", "MinLoss", "no-decay", "decay 0.0 instead of 1e-05"]
+        beside = [r["dev"]["overall"] for r in RUNS if r["recipe"] == other["recipe"] and r["seed"] in SEEDS[:2]]
+        assert row[6].numbers["mean"] == pytest.approx(70)
+        assert row[9].numbers["mean"] == pytest.approx(100 * mean(beside))
+        assert row[10].text == "2"
+    assert not other_settings(Grid.of(RUNS)).rows
+
+
 def test_unique_puzzles_among_the_controls():
     table = unique_training(GRID)
     assert texts(row_of(table, "180k", "OS alone"))[2:] == [
@@ -379,7 +391,16 @@ def test_any_part_of_it_makes_tables():
 
 def test_every_row_has_the_commands_behind_it():
     tables = {table.name: table for table in general_tables(GRID)}
-    for name in ("agreement-by-mean", "ms-order", "second-phase", "naive-authors", "tuning", "cost", "schedule"):
+    for name in (
+        "agreement-by-mean",
+        "ms-order",
+        "second-phase",
+        "naive-authors",
+        "other-settings",
+        "tuning",
+        "cost",
+        "schedule",
+    ):
         table = tables[name]
         assert len(table.commands()) == len(table.rows), name
     rows = dict(tables["second-phase"].commands())
