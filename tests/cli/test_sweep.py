@@ -103,11 +103,11 @@ def test_grid_points():
     ]
 
 
-@pytest.mark.parametrize("task", ["nqueens", "futoshiki", "sudoku"])
-def test_tuning_gives_every_objective_equally_many_settings(task):
+@pytest.mark.parametrize(("task", "count"), [("nqueens", 3), ("futoshiki", 3), ("sudoku", 2)])
+def test_tuning_gives_every_objective_equally_many_settings(task, count):
     jobs = plan(read_arguments([f"{task}/{name}" for name in OBJECTIVES] + ["--tune", "--seeds", "42"]))
     by_objective = Counter(job.settings.objective for job in jobs)
-    assert by_objective == dict.fromkeys(OBJECTIVES, 3)
+    assert by_objective == dict.fromkeys(OBJECTIVES, count)
     assert len({job.folder for job in jobs}) == len(jobs)
     assert len({job.settings for job in jobs}) == len(jobs)
 

@@ -266,7 +266,7 @@ def test_tuning_says_what_was_tried_and_what_is_used():
         ("decay=0.0001", "50.00", False, "not used"),
         ("decay=1e-05", "55.00", True, "used"),
     ]
-    assert table.note.startswith("3 settings of every objective.")
+    assert table.note.startswith("3 settings of every objective of N-Queens. ")
     assert "settings of every objective" not in tuning(Grid.of(APART[4:])).note
     alone = tuning(Grid.of([r for r in APART if r["apart"].startswith("tuning")]))
     assert {row[6].text for row in alone.rows} == {""}

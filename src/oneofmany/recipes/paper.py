@@ -107,9 +107,9 @@ def larger_batch(settings: Settings, times: int = 8) -> Settings:
 
 
 _IN_UPDATES = {"selector_training.copy_interval"}
-_DECAYS = tuple({"decay": value} for value in ("1e-4", "1e-5", "0"))
 _TUNED: dict[str, dict[str, tuple[dict[str, str], ...]]] = {
     "nlm": {
+        "naive": tuple({"decay": value} for value in ("1e-4", "1e-5", "0")),
         "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.25", "0.5")),
         "iexplr": (
             {"pretraining": "unique", "second.sampling": "ms"},
@@ -123,28 +123,25 @@ _TUNED: dict[str, dict[str, tuple[dict[str, str], ...]]] = {
         ),
     },
     "rrn": {
-        "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.25", "ms")),
-        "iexplr": (
-            {"pretraining": "unique"},
-            {"pretraining": "minloss"},
-            {"pretraining": "minloss", "second.sampling": "0.25"},
-        ),
+        "naive": tuple({"decay": value} for value in ("1e-4", "1e-5")),
+        "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.2")),
+        "iexplr": tuple({"pretraining": value} for value in ("unique", "minloss")),
     },
 }
+_AS = {"random": "naive", "unique": "naive", "minloss": "ccloss", "selectr": "iexplr"}
+"""Objective -> the one whose grid it has, where it has none of its own."""
 
 
 def tuning(settings: Settings) -> tuple[dict[str, str], ...]:
-    """The short grid of a paper's recipe: three settings for every objective, to be chosen on dev with one seed.
+    """The short grid of a paper's recipe, to be chosen on dev with one seed: equally many settings for every objective.
 
     The paper tunes the share of MS queries in each phase, the weight decay, copyitr, and what to start from; of these,
-    each objective gets the three settings that matter most to it.
+    each objective gets the three settings (on Sudoku two) that matter most to it.
     """
     if settings.network.kind not in _TUNED:
         raise ValueError(f"there is no tuning grid for {settings.recipe}: only for the paper's networks")
-    table = _TUNED[settings.network.kind]
-    same = {"minloss": "ccloss", "selectr": "iexplr"}
-    objective = settings.objective
-    changes = table.get(objective, table.get(same.get(objective, ""), _DECAYS))
+    table, objective = _TUNED[settings.network.kind], settings.objective
+    changes = table[objective if objective in table else _AS[objective]]
     # The intervals are those of the paper's batches, counted in updates.
     times = settings.first.batch // _of_paper(settings.task, objective).first.batch
     return tuple(

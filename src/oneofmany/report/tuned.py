@@ -32,8 +32,9 @@ def tuning(grid: Grid) -> Table:
                 row.append(Cell() if score is None else Cell(f"{score:.2f}", {"": score}, made, best=best))
             words = {None: "", True: "used", False: "not used"}
             rows.append((*row, Cell(words[any(record is one for one in used) if used else None]), Cell(str(seed))))
-    counts = set(tried.values())
-    equal = f"{counts.pop()} settings of every objective. " if len(counts) == 1 else ""
+    counts = {task: {count for (t, *_), count in tried.items() if t == task} for task, *_ in tried}
+    equal = {task: found.pop() for task, found in counts.items() if len(found) == 1}
+    numbers = ", ".join(f"{count} settings of every objective of {name_of(task)}" for task, count in equal.items())
     return Table(
         "tuning",
         "The tuning grid, dev accuracy in %",
@@ -43,8 +44,9 @@ def tuning(grid: Grid) -> Table:
             Column("seed"),
         ),
         tuple(rows),
-        f"{equal}One seed, the kept weights, dev alone: no run here was chosen by a test set. Bold is the best on the "
-        "dev queries that choose; used is what the runs of Table 2 have, as far as there are any.",
+        f"{numbers + '. ' if numbers else ''}One seed, the kept weights, dev alone: no run here was chosen by a test "
+        "set. Bold is the best on the dev queries that choose; used is what the runs of Table 2 have, as far as there "
+        "are any.",
         labels=3,
     )
 
