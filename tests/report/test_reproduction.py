@@ -226,7 +226,11 @@ def test_literal_runs_beside_the_shared_schedule():
     # A run beside it in the same folder is what it is compared with, whatever Table 2 has.
     beside = paper_run("nqueens/minloss/large-batch", 42, dev=0.5, apart="anchor")
     assert anchors(Grid.of([*RUNS, literal, beside])).rows[1][6].text.startswith("50.00")
-    assert len(anchors(Grid.of([literal])).rows) == 1
+    (alone,) = anchors(Grid.of([literal])).rows
+    assert alone[-1].text == "the paper's schedule"
+    # Where Table 2 itself is literal but for what was tuned, there is nothing to compare.
+    (alone,) = anchors(Grid.of([paper_run("nqueens/minloss", 42, (90, 50), first__sampling=0.5), literal])).rows
+    assert alone[-1].text == "the paper's schedule, which all runs of Table 2 have"
     assert not anchors(Grid.of(RUNS)).rows
 
 
@@ -252,7 +256,7 @@ def test_dev_counts():
 def test_curves_of_the_literal_runs():
     charts = {chart.name: chart for chart in all_charts(GRID)}
     chart = charts["anchor-nqueens-minloss-42"]
-    assert "nqueens/minloss/large-batch" in chart.svg
+    assert "nqueens/minloss/large-batch, shared schedule" in chart.svg
     assert len(chart.commands) == 2
     assert "anchor-nqueens-minloss-42" not in {chart.name for chart in all_charts(Grid.of(APART))}
 

@@ -11,7 +11,7 @@ from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell, with_error
 from oneofmany.report.experiments import changes
 from oneofmany.report.paper import STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
-from oneofmany.report.records import Grid, Record, commands_of, test_evaluation
+from oneofmany.report.records import Grid, Record, commands_of, test_evaluation, variant_of
 from oneofmany.report.table import Cell, Table, columns, signed
 from oneofmany.report.themes import Chart, Theme
 
@@ -19,7 +19,7 @@ KIND = "anchor"
 
 
 def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
-    """(literal run, the run of the same task, objective and seed in the shared schedule), where there is one.
+    """(literal run, the run of the same task, objective and seed in another schedule), where there is one.
 
     That is a run of another recipe that stands beside it in ``anchor``, or else the one of Table 2.
     """
@@ -31,8 +31,13 @@ def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
         if one["task"] in variants:
             beside += grid.at(one["task"], one["objective"], variants[one["task"]])
         same = [r for r in beside if all(r[key] == one[key] for key in ("task", "objective", "seed"))]
-        found.append((one, next(iter(same), None)))
+        found.append((one, next((r for r in same if _schedule(r) != _schedule(one)), None)))
     return found
+
+
+def _schedule(record: Record) -> dict[str, Any]:
+    """The first phase without what is tuned."""
+    return {name: value for name, value in record["settings"]["first"].items() if name != "sampling"}
 
 
 def dev_scores(record: Record) -> dict[str, Score]:
@@ -60,7 +65,9 @@ def anchors(grid: Grid) -> Table:
     rows = []
     for literal, other in pairs(grid):
         task = Cell(name_of(literal["task"]))
-        rows.append((task, Cell(literal["name"]), *_run(literal), Cell("the paper's schedule")))
+        shared = other is None and grid.at(literal["task"], literal["objective"], variant_of(literal))
+        words = "the paper's schedule" + (", which all runs of Table 2 have" if shared else "")
+        rows.append((task, Cell(literal["name"]), *_run(literal), Cell(words)))
         if other is not None:
             rows.append((task, Cell(other["name"]), *_run(other), Cell(changes(other, literal) or "nothing")))
             rows.append((task, Cell("difference"), *_difference(other, literal)))
@@ -158,12 +165,12 @@ def anchor_charts(grid: Grid) -> list[Chart]:
 
 def _draw(figure: Any, theme: Theme, runs: Sequence[Record]) -> None:
     axes = figure.add_subplot()
-    for record, colour in zip(runs, ("unique", "minloss"), strict=True):
+    for record, colour, name in zip(runs, ("unique", "minloss"), ("literal", "shared schedule"), strict=True):
         history, batch = record["history"], (record["settings"].get("first") or {}).get("batch") or 1
         for key, dashes in (("dev_overall", "-"), ("dev_ms", "--")):
             phases = zip(history["phase"], history["update"], history[key], strict=True)
             points = [(update * batch, 100 * y) for phase, update, y in phases if phase == "train" and y is not None]
-            label = record["recipe"] if key == "dev_overall" else None
+            label = f"{record['recipe']}, {name}" if key == "dev_overall" else None
             axes.plot(*zip(*points, strict=True), dashes, color=theme[colour], linewidth=1.4, label=label)
     axes.set(xlabel="training queries seen", ylabel="dev accuracy, %")
     axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -140,7 +140,10 @@ def _exploratory(record: Record, key: str) -> tuple[list[int], list[float]]:
 def _draw_exploratory(figure: Any, theme: Theme, runs: Sequence[Record]) -> None:
     axes = figure.add_subplot()
     axes.axhspan(*paper.EXPLORATORY, color=theme["band"], zorder=0, label="paper, all queries at first")
-    for queries, name, colour in (("all", "all queries", "selectr"), ("ms", "MS queries alone", "minloss")):
+    kinds = [("all", "all queries", "selectr"), ("ms", "MS queries alone", "minloss")]
+    if all((record["settings"].get("second") or {}).get("sampling") == "ms" for record in runs):
+        kinds = [("all", "all queries, which are MS queries", "selectr")]
+    for queries, name, colour in kinds:
         for measure, dashes in (("loss", "-"), ("hamming", "--")):
             for i, record in enumerate(runs):
                 x, y = _exploratory(record, f"exploratory_{queries}_{measure}")
