@@ -165,7 +165,8 @@ def training_chart(grid: Grid, task: str, variant: str) -> Chart | None:
     return Chart(
         f"training-{name}",
         f"{title}: dev accuracy over training",
-        "The run that the dev set picks of each objective, one trajectory; phases follow each other with a gap.",
+        "The run that the dev set picks of each objective, one trajectory; phases follow each other with a gap. What a "
+        "run started from is not shown.",
         partial(_draw_training, runs=runs),
         tuple(record["command"] for record in runs.values()),
         size=(5.6, 4.9),
