@@ -37,7 +37,7 @@ def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
 
 def _schedule(record: Record) -> dict[str, Any]:
     """The first phase without what is tuned."""
-    return {name: value for name, value in record["settings"]["first"].items() if name != "sampling"}
+    return {name: value for name, value in (record["settings"].get("first") or {}).items() if name != "sampling"}
 
 
 def dev_scores(record: Record) -> dict[str, Score]:

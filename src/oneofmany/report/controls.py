@@ -141,8 +141,9 @@ def other_settings(grid: Grid) -> Table:
         records = [record for record in found if record["seed"] in beside]
         if records:
             table = [beside[record["seed"]] for record in records]
-            words = (name_of(task), name_of(objective), apart.removeprefix(f"{KIND}/"), changes(records[0], table[0]))
-            rows.append((*map(Cell, words), *dev_cells(records), *dev_cells(table), count_cell(len(records))))
+            words = (name_of(task), name_of(objective), apart.removeprefix(f"{KIND}/"))
+            differs = Cell(changes(records[0], table[0]) or "nothing")
+            rows.append((*map(Cell, words), differs, *dev_cells(records), *dev_cells(table), count_cell(len(records))))
     return Table(
         "other-settings",
         "Other settings of the paper's networks, accuracy on dev in %",
