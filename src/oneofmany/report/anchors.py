@@ -10,7 +10,7 @@ from typing import Any
 from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell, with_error
 from oneofmany.report.experiments import changes
-from oneofmany.report.paper import STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
+from oneofmany.report.paper import OBJECTIVES, STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
 from oneofmany.report.records import Grid, Record, commands_of, test_evaluation, variant_of
 from oneofmany.report.table import Cell, Table, columns, signed
 from oneofmany.report.themes import Chart, Theme
@@ -65,7 +65,8 @@ def anchors(grid: Grid) -> Table:
     rows = []
     for literal, other in pairs(grid):
         task = Cell(name_of(literal["task"]))
-        shared = other is None and grid.at(literal["task"], literal["objective"], variant_of(literal))
+        runs = [r for objective in OBJECTIVES for r in grid.at(literal["task"], objective, variant_of(literal))]
+        shared = runs and all(_schedule(record) == _schedule(literal) for record in runs)
         words = "the paper's schedule" + (", which all runs of Table 2 have" if shared else "")
         rows.append((task, Cell(literal["name"]), *_run(literal), Cell(words)))
         if other is not None:

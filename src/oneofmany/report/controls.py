@@ -33,7 +33,7 @@ def second_phase(grid: Grid) -> Table:
     """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
     groups: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in grid.set_apart(KIND):
-        if (record["settings"].get("second") or {}).get("updates"):
+        if _goes_on(record):
             groups[record["task"], record["apart"]][record["objective"]].append(record)
     rows = []
     for (task, apart), of in sorted(groups.items(), key=lambda item: (order_of(item[0][0], ""), item[0][1])):
@@ -69,6 +69,11 @@ def second_phase(grid: Grid) -> Table:
         "mean minus this one's over the seeds that both have, in points; p: exact McNemar test of the first of these.",
         labels=5,
     )
+
+
+def _goes_on(record: Record) -> bool:
+    """Whether a run has a second phase."""
+    return bool((record["settings"].get("second") or {}).get("updates"))
 
 
 def _behind(records: Sequence[Record], selectr: Sequence[Record]) -> list[Cell]:
@@ -132,8 +137,7 @@ def other_settings(grid: Grid) -> Table:
     """What a change of the recipe does on dev, beside the runs of Table 2 with the same seeds."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in grid.set_apart(KIND):
-        another = (record["settings"].get("second") or {}).get("updates") or training_data_of(record)
-        if not another and not is_authors_naive(record):
+        if not (_goes_on(record) or training_data_of(record) or is_authors_naive(record)):
             groups[record["task"], record["objective"], record["apart"]].append(record)
     rows, names = [], tuple(map(name_of, SUBSETS))
     for (task, objective, apart), found in sorted(groups.items(), key=lambda item: (order_of(*item[0][:2]), item[0])):
