@@ -156,6 +156,12 @@ def test_the_table_of_schedules():
                                    "MinLoss 1729, 3120; I-ExplR 1729, 3120; SelectR"]  # fmt: skip
     assert texts(found[1])[6:] == ["0 of 21", "all"]
     assert not schedule(Grid.of([])).rows
+    assert "dev is evaluated" not in schedule(GRID).note
+    cosine = {"updates": 24_000, "batch": 32, "schedule": "cosine"}
+    often = [r | {"settings": r["settings"] | {"evaluate_every": 125, "first": cosine}} for r in part]
+    table = schedule(Grid.of(often))
+    assert table.rows[0][2].text == "24,000 x 32, cosine"
+    assert table.note.endswith(" N-Queens: dev is evaluated every 125 updates.")
 
 
 def test_summary_for_a_readme():
@@ -275,6 +281,10 @@ def test_tuning_says_what_was_tried_and_what_is_used():
     alone = tuning(Grid.of([r for r in APART if r["apart"].startswith("tuning")]))
     assert {row[6].text for row in alone.rows} == {""}
     assert not tuning(Grid.of(RUNS)).rows
+    assert "was tuned with" not in table.note
+    first = {"updates": 1000, "batch": 32, "sampling": "uniform"}
+    short = [r | {"settings": r["settings"] | {"first": first}} for r in APART if r["apart"].startswith("tuning")]
+    assert tuning(Grid.of([*RUNS, *short])).note.endswith(" N-Queens was tuned with 1,000 updates of the first phase.")
 
 
 def test_a_second_phase_for_all():

@@ -16,15 +16,16 @@ SECOND = ("iexplr", "selectr")
 
 
 def budget(phase: dict[str, object]) -> str:
-    """``6,250 x 32``: at most so many updates of so many queries."""
+    """``6,250 x 32``: at most so many updates of so many queries; ``cosine`` where that is how the rate falls."""
     updates, batch, minutes = (phase.get(name) for name in ("updates", "batch", "minutes"))
     words = [" x ".join(f"{number:,}" for number in (updates, batch) if isinstance(number, int))]
+    words += ["cosine"] if phase.get("schedule") == "cosine" else []
     return ", ".join([*words, f"at most {minutes:g} min"] if isinstance(minutes, int | float) else words)
 
 
 def schedule(grid: Grid) -> Table:
     """The schedule that all objectives of a task share, and which runs there are."""
-    rows = []
+    rows, looks = [], ""
     for task, variant in grid.counting().variants.items():
         of = {objective: grid.at(task, objective, variant) for objective in OBJECTIVES}
         runs = [record for records in of.values() for record in records]
@@ -40,6 +41,7 @@ def schedule(grid: Grid) -> Table:
             row.append(Cell(budget(dict(zip(("updates", "batch"), theirs[task], strict=True)))))
         row.append(Cell(f"{len(tested)} of {expected}", {"runs": len(tested)}))
         rows.append((*row, Cell(_missing(of))))
+        looks += _looks(task, runs)
     measured = any(cell.commands for row in rows for cell in row)
     return Table(
         "schedule",
@@ -55,9 +57,15 @@ def schedule(grid: Grid) -> Table:
         tuple(rows) if measured else (),
         "At most so many updates; a phase ends earlier where dev stops improving. The paper's: 200 epochs of 250 "
         "(N-Queens, Futoshiki) or 625 updates (Sudoku). Runs that were evaluated on the test set, of seven objectives "
-        "with three seeds.",
+        f"with three seeds.{looks}",
         labels=2,
     )
+
+
+def _looks(task: str, runs: list[Record]) -> str:
+    """Says how often runs are evaluated on dev, where that is not once in an epoch of the paper's."""
+    found = sorted({record["settings"].get("evaluate_every") for record in runs} - {None, paper.EPOCH[task]})
+    return f" {name_of(task)}: dev is evaluated every {' or '.join(map(str, found))} updates." if found else ""
 
 
 def _shared(of: dict[str, list[Record]], phase: str) -> str:

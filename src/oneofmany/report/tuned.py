@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from oneofmany.report.experiments import flat
-from oneofmany.report.paper import SUBSETS, name_of, order_of
+from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
 from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, percent, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
@@ -34,6 +34,7 @@ def tuning(grid: Grid) -> Table:
             rows.append((*row, Cell(words[any(record is one for one in used) if used else None]), Cell(str(seed))))
     counts = {task: {count for (t, *_), count in tried.items() if t == task} for task, *_ in tried}
     equal = {task: found.pop() for task, found in counts.items() if len(found) == 1}
+    cut = "".join(_cut(grid, task) for task in counts)
     numbers = ", ".join(f"{count} settings of every objective of {name_of(task)}" for task, count in equal.items())
     return Table(
         "tuning",
@@ -46,9 +47,19 @@ def tuning(grid: Grid) -> Table:
         tuple(rows),
         f"{numbers + '. ' if numbers else ''}One seed, the kept weights, dev alone: no run here was chosen by a test "
         "set. Bold is the best on the dev queries that choose; used is what the runs of Table 2 have, as far as there "
-        "are any.",
+        f"are any.{cut}",
         labels=3,
     )
+
+
+def _cut(grid: Grid, task: str) -> str:
+    """Says with how many updates a task was tuned, where Table 2 has another number."""
+    runs = [r for o in OBJECTIVES for r in grid.at(task, o, grid.counting().variants.get(task, ""))]
+    tried = [record for record in grid.set_apart(KIND) if record["task"] == task]
+    ours, theirs = ({(r["settings"].get("first") or {}).get("updates") for r in records} for records in (tried, runs))
+    if not runs or not (short := sorted(n for n in ours - theirs if n)):
+        return ""
+    return f" {name_of(task)} was tuned with {' or '.join(f'{n:,}' for n in short)} updates of the first phase."
 
 
 def _place(record: Record) -> tuple[object, ...]:
