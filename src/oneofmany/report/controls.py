@@ -11,7 +11,7 @@ from oneofmany.report.comparisons import training_data_of
 from oneofmany.report.experiments import changes
 from oneofmany.report.ours import Runs, against, dev_cells
 from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
-from oneofmany.report.records import Grid, Record, over_runs, percent, test_evaluation, variant_of
+from oneofmany.report.records import Grid, Record, goes_on, over_runs, percent, test_evaluation, variant_of
 from oneofmany.report.schedules import SECOND, budget
 from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
 
@@ -33,12 +33,11 @@ def second_phase(grid: Grid) -> Table:
     """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
     groups: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in grid.set_apart(KIND):
-        if _goes_on(record):
+        if goes_on(record):
             groups[record["task"], record["apart"]][record["objective"]].append(record)
     rows = []
     for (task, apart), of in sorted(groups.items(), key=lambda item: (order_of(item[0][0], ""), item[0][1])):
-        variant = grid.counting().variants.get(task, "")
-        beside = {o: grid.at(task, o, variant) for o in SECOND if o not in of}
+        beside = {o: grid.table_2(task, o) for o in SECOND if o not in of}
         selectr = of.get("selectr") or beside.get("selectr", [])
         for objective in OBJECTIVES:
             records = of.get(objective) or beside.get(objective)
@@ -69,11 +68,6 @@ def second_phase(grid: Grid) -> Table:
         "mean minus this one's over the seeds that both have, in points; p: exact McNemar test of the first of these.",
         labels=5,
     )
-
-
-def _goes_on(record: Record) -> bool:
-    """Whether a run has a second phase."""
-    return bool((record["settings"].get("second") or {}).get("updates"))
 
 
 def _behind(records: Sequence[Record], selectr: Sequence[Record]) -> list[Cell]:
@@ -108,7 +102,7 @@ def naive_authors(grid: Grid) -> Table:
     for record in filter(is_authors_naive, (*grid.runs, *grid.set_apart(KIND))):
         found.setdefault(record["seed"], record)
     authors = [found[seed] for seed in sorted(found)]
-    equation = grid.at("nqueens", "naive", grid.counting().variants["nqueens"])
+    equation = grid.table_2("nqueens", "naive")
     rows = []
     if authors:
         for label, records in (("every solution alike (Eq. 1)", equation), ("the last solution most often", authors)):
@@ -137,11 +131,11 @@ def other_settings(grid: Grid) -> Table:
     """What a change of the recipe does on dev, beside the runs of Table 2 with the same seeds."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in grid.set_apart(KIND):
-        if not (_goes_on(record) or training_data_of(record) or is_authors_naive(record)):
+        if not (goes_on(record) or training_data_of(record) or is_authors_naive(record)):
             groups[record["task"], record["objective"], record["apart"]].append(record)
     rows, names = [], tuple(map(name_of, SUBSETS))
     for (task, objective, apart), found in sorted(groups.items(), key=lambda item: (order_of(*item[0][:2]), item[0])):
-        beside = {r["seed"]: r for r in grid.at(task, objective, grid.counting().variants.get(task, ""))}
+        beside = {r["seed"]: r for r in grid.table_2(task, objective)}
         records = [record for record in found if record["seed"] in beside]
         if records:
             table = [beside[record["seed"]] for record in records]

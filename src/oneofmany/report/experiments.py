@@ -17,7 +17,7 @@ from oneofmany.report.ours import (
     training_cell,
 )
 from oneofmany.report.paper import SUBSETS, name_of
-from oneofmany.report.records import Grid, Record, deciding, test_evaluation
+from oneofmany.report.records import Grid, Record, deciding, goes_on, test_evaluation
 from oneofmany.report.table import Cell, Column, Table, columns
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
@@ -88,7 +88,7 @@ def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
 def changes(record: Record, base: Record) -> str:
     """``burn_in 0 instead of 0, 16``: what ``different`` finds, names and phases that no run has aside."""
     found = {name: values for name, values in different(record, base).items() if name != "recipe"}
-    if not any((r["settings"].get("second") or {}).get("updates") for r in (record, base)):
+    if not any(goes_on(r) for r in (record, base)):
         found = {name: values for name, values in found.items() if not name.startswith("second.")}
     return "; ".join(f"{name} {_word(here)} instead of {_word(there)}" for name, (here, there) in found.items())
 

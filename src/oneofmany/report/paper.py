@@ -152,5 +152,5 @@ FIRST_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_
 """Most updates of the first phase and their batch: 200 epochs of 250 or 625 updates (the authors' commands)."""
 SECOND_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_000, 16)}
 """The same of I-ExplR's and SelectR's second phase."""
-EPOCH = {"nqueens": 250, "futoshiki": 250, "sudoku": 625}
-"""Updates from one evaluation on dev to the next."""
+EPOCHS = 200
+"""At most so many in a phase, with an evaluation on dev after each."""

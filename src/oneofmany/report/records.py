@@ -14,7 +14,7 @@ import numpy as np
 
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 from oneofmany.files import FileError
-from oneofmany.report.paper import TASKS, name_of, order_of
+from oneofmany.report.paper import OBJECTIVES, TASKS, name_of, order_of
 from oneofmany.runs import decode, valid_bits
 
 Record = dict[str, Any]
@@ -75,6 +75,11 @@ def totals_of(evaluation: Evaluation) -> np.ndarray:
 def givens_of(evaluation: Evaluation) -> np.ndarray:
     """int32 [Q]: how many variables are given."""
     return decode(evaluation["givens"])
+
+
+def goes_on(record: Record) -> bool:
+    """Whether a run has a second phase."""
+    return bool((record["settings"].get("second") or {}).get("updates"))
 
 
 def variant_of(record: Record) -> str:
@@ -236,6 +241,11 @@ class Grid:
     def counting(self) -> Schedule:
         """The first of ``schedules``, which the claims are checked against."""
         return self.schedules()[0]
+
+    def table_2(self, task: str, *objectives: str) -> list[Record]:
+        """The runs of Table 2, which have the schedule that counts; of all objectives unless some are named."""
+        variant = self.counting().variants.get(task, "")
+        return [record for objective in objectives or OBJECTIVES for record in self.at(task, objective, variant)]
 
     def other_variants(self) -> list[str]:
         """The variants other than the paper's, in alphabetical order."""

@@ -64,7 +64,8 @@ def schedule(grid: Grid) -> Table:
 
 def _looks(task: str, runs: list[Record]) -> str:
     """Says how often runs are evaluated on dev, where that is not once in an epoch of the paper's."""
-    found = sorted({record["settings"].get("evaluate_every") for record in runs} - {None, paper.EPOCH[task]})
+    epoch = paper.FIRST_PHASE[task][0] // paper.EPOCHS
+    found = sorted({record["settings"].get("evaluate_every") for record in runs} - {None, epoch})
     return f" {name_of(task)}: dev is evaluated every {' or '.join(map(str, found))} updates." if found else ""
 
 
@@ -96,8 +97,7 @@ def _missing(of: dict[str, list[Record]]) -> str:
 
 def cost(grid: Grid) -> Table:
     """Minutes of training and evaluation by task, and what they were spent on."""
-    variants = grid.counting().variants
-    table = [r for task, v in variants.items() for o in OBJECTIVES for r in grid.at(task, o, v) if _of_paper(r)]
+    table = [record for task in TASKS for record in grid.table_2(task) if _of_paper(record)]
     others = [r for r in grid.runs if _of_paper(r) and not any(r is one for one in table)]
     parts = {
         "Table 2": table,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from oneofmany.report.experiments import flat
-from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
+from oneofmany.report.paper import SUBSETS, name_of, order_of
 from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, percent, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
@@ -54,7 +54,7 @@ def tuning(grid: Grid) -> Table:
 
 def _cut(grid: Grid, task: str) -> str:
     """Says with how many updates a task was tuned, where Table 2 has another number."""
-    runs = [r for o in OBJECTIVES for r in grid.at(task, o, grid.counting().variants.get(task, ""))]
+    runs = grid.table_2(task)
     tried = [record for record in grid.set_apart(KIND) if record["task"] == task]
     ours, theirs = ({(r["settings"].get("first") or {}).get("updates") for r in records} for records in (tried, runs))
     if not runs or not (short := sorted(n for n in ours - theirs if n)):
@@ -73,7 +73,7 @@ def _point(record: Record) -> str:
 def _used(grid: Grid, records: list[Record]) -> list[Record]:
     """Those of the tried records whose tuned settings are the ones of Table 2's runs; none where there are no runs."""
     first = records[0]
-    runs = grid.at(first["task"], first["objective"], grid.counting().variants.get(first["task"], ""))
+    runs = grid.table_2(first["task"], first["objective"])
     if not runs:
         return []
     table, *tried = (flat(deciding(r)) for r in (runs[0], *records))
