@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from oneofmany.networks.cnn_selector import CNNSelector, MLPSelector
+from oneofmany.networks.cnn_selector import AUTHORS_CHANNELS, PAPER_CHANNELS, CNNSelector, MLPSelector
 from oneofmany.networks.equivariant import EquivariantNetwork, Inequalities
 from oneofmany.networks.equivariant_selector import EquivariantSelector
 from oneofmany.networks.nlm import nlm_for
@@ -65,8 +65,8 @@ class NetworkSettings:
 class SelectorSettings:
     """The selector's network (section 3.4)."""
 
-    kind: Literal["nlm", "cnn", "mlp", "equivariant"] = "equivariant"
-    """Which network: the paper's small NLM, its CNN, the authors' MLP, or ours over choices and rules."""
+    kind: Literal["nlm", "cnn", "cnn-authors", "mlp", "equivariant"] = "equivariant"
+    """Which network: the paper's small NLM, its CNN, the CNN or MLP of the authors' code, or ours."""
     width: int = 32
     """Predicates of a layer (NLM), channels of a choice (equivariant)."""
     depth: int = 3
@@ -116,9 +116,12 @@ def build_selector(settings: SelectorSettings, network: NetworkSettings, problem
     offset = 1 if network.kind == "rrn" else 0
     if settings.kind == "nlm":
         return nlm_selector_for(problem, depth=settings.depth, width=settings.width)
-    if settings.kind in ("cnn", "mlp"):
-        build = CNNSelector if settings.kind == "cnn" else MLPSelector
-        return build(problem, steps=network.steps if network.has_steps else 1, value_offset=offset)
+    steps = network.steps if network.has_steps else 1
+    if settings.kind == "mlp":
+        return MLPSelector(problem, steps, value_offset=offset)
+    if settings.kind in ("cnn", "cnn-authors"):
+        channels = PAPER_CHANNELS if settings.kind == "cnn" else AUTHORS_CHANNELS
+        return CNNSelector(problem, steps, channels, value_offset=offset)
     return EquivariantSelector(
         problem,
         width=settings.width,
