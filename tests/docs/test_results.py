@@ -100,10 +100,10 @@ def test_the_commands_of_the_page_exist():
             for _, fields in sweep._points(asked, name):
                 settings = resolve(name, [*asked.fields, *fields])
                 assert settings.network.kind in ("nlm", "rrn")
-                if "--second.updates" in asked.fields:  # of SelectR's length, for all
+                if "controls/second-phase" in line:  # of SelectR's length, for all
                     assert settings.second.updates == recipe(f"{settings.task}/selectr").second.updates
             assert all(file.name.startswith(name.split("/")[0]) for file in asked.evaluate)
-    assert any("--second.updates" in line for line in lines)
+    assert any("controls/second-phase" in line for line in lines)
 
 
 @pytest.fixture
