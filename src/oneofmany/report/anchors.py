@@ -175,5 +175,6 @@ def _draw(figure: Any, theme: Theme, runs: Sequence[Record]) -> None:
             axes.plot(*zip(*points, strict=True), dashes, color=theme[colour], linewidth=1.4, label=label)
     axes.set(xlabel="training queries seen", ylabel="dev accuracy, %")
     axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=5)  # long numbers
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=1.6, columnspacing=1.4)
