@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from oneofmany.networks.cnn_selector import AUTHORS_CHANNELS, PAPER_CHANNELS, CNNSelector, MLPSelector
+from oneofmany.networks.cnn_selector import CNNSelector, MLPSelector
 from oneofmany.networks.equivariant import EquivariantNetwork, Inequalities
 from oneofmany.networks.equivariant_selector import EquivariantSelector
 from oneofmany.networks.nlm import nlm_for
@@ -120,8 +120,7 @@ def build_selector(settings: SelectorSettings, network: NetworkSettings, problem
     if settings.kind == "mlp":
         return MLPSelector(problem, steps, value_offset=offset)
     if settings.kind in ("cnn", "cnn-authors"):
-        channels = PAPER_CHANNELS if settings.kind == "cnn" else AUTHORS_CHANNELS
-        return CNNSelector(problem, steps, channels, value_offset=offset)
+        return CNNSelector(problem, steps, value_offset=offset, rectify_last=settings.kind == "cnn-authors")
     return EquivariantSelector(
         problem,
         width=settings.width,

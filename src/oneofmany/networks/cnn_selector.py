@@ -15,9 +15,6 @@ from torch import Tensor, nn
 
 from oneofmany.problems import Batch, Problem
 
-PAPER_CHANNELS = (100, 64, 32, 32)
-AUTHORS_CHANNELS = (*PAPER_CHANNELS, 1)
-
 
 class _AgreementSelector(nn.Module):
     """What both selectors share: checks, and the maps of agreement."""
@@ -60,21 +57,24 @@ class CNNSelector(_AgreementSelector):
     Args:
         problem: a Sudoku of any box shape.
         steps: T, how many steps the logits have.
-        channels: of the convolutions, each with a ReLU after it. The default is the paper's text (116,869 parameters
-            on 9 x 9 with 32 steps). The authors' code has a fifth convolution, `AUTHORS_CHANNELS`, 114,647 parameters;
-            from about every third initialisation the ReLU of its single channel is 0 for every input, and such a
-            selector never learns.
+        channels: of the convolutions, with a ReLU between any two. The default has 114,647 parameters on 9 x 9 with 32
+            steps, as the authors' code.
         value_offset: 1 for logits with a class of their own for "blank" (RRN), 0 for logits over the values alone.
+        rectify_last: a ReLU after the last convolution too, as in the authors' code. On a single channel it is 0 for
+            every input from about every third initialisation, and such a selector never learns. Without it, the last
+            convolution and the linear layer are one fully connected layer after four convolutions: the paper's text.
     """
 
     def __init__(
         self,
         problem: Problem,
         steps: int = 32,
-        channels: Sequence[int] = PAPER_CHANNELS,
+        channels: Sequence[int] = (100, 64, 32, 32, 1),
         value_offset: int = 1,
+        rectify_last: bool = False,
     ) -> None:
         super().__init__(problem, steps, value_offset)
+        self.rectify_last = rectify_last
         self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1) for i, o in pairwise((steps, *channels)))
         self.output = nn.Linear((steps, *channels)[-1] * problem.variables, 1)
 
@@ -82,8 +82,10 @@ class CNNSelector(_AgreementSelector):
         """Scores [B, K] of ``batch.solutions`` from logits [T, B, R, classes] (or [B, R, classes] where T is 1)."""
         n = self.problem.size
         maps = self.agreement(logits, batch).unflatten(-1, (n, n))
-        for convolution in self.convolutions:
-            maps = convolution(maps).relu()
+        for place, convolution in enumerate(self.convolutions):
+            maps = convolution(maps)
+            if self.rectify_last or place + 1 < len(self.convolutions):
+                maps = maps.relu()
         return self.output(maps.flatten(1)).view(batch.mask.shape)
 
 
