@@ -68,6 +68,7 @@ def test_parameters():
         return sum(p.numel() for p in network.parameters())
 
     assert count(CNNSelector(sudoku())) == 114_647
+    assert count(CNNSelector(sudoku(), channels=(100, 64, 32, 32))) == 116_869
     assert count(MLPSelector(sudoku())) == 32 + (81 * 32 + 32) + (32 + 1)
 
 
