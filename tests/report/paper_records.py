@@ -88,6 +88,7 @@ def set_apart():
         records.append(paper_run(f"sudoku/unique-{name}", 42, right, apart=where, train=train))
     for seed in SEEDS[:2]:
         records.append(paper_run("nqueens/minloss/large-batch", seed, dev=0.7, apart="controls/no-decay", decay=0.0))
+    records.append(paper_run("nqueens/iexplr/large-batch", 42, (90, 60), apart="controls/repeated"))
     return records
 
 

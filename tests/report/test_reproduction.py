@@ -15,7 +15,7 @@ from oneofmany.report.agreement import agreement, agreement_by_mean, compare, ms
 from oneofmany.report.anchors import anchors, dev_scores, literal_tests, noise
 from oneofmany.report.claims import HOLDS, check_claims
 from oneofmany.report.comparisons import unique_training
-from oneofmany.report.controls import naive_authors, other_settings, second_phase, start_of
+from oneofmany.report.controls import naive_authors, other_settings, repeated, second_phase, start_of
 from oneofmany.report.figures import all_charts
 from oneofmany.report.html import render
 from oneofmany.report.paper import OBJECTIVES, SEEDS, STANDARD_ERRORS, TABLE_2, TASKS
@@ -162,10 +162,16 @@ def test_the_table_of_schedules():
     table = schedule(Grid.of(often))
     assert table.rows[0][2].text == "24,000 x 32, cosine"
     assert table.note.endswith(" N-Queens: dev is evaluated every 125 updates.")
+    whole = [r | {"settings": r["settings"] | {"first": cosine | {"stop_after": None}, "second": {}}} for r in part]
+    assert schedule(Grid.of(whole)).note.endswith(" N-Queens: every phase runs to its end.")
+    mixed = [one if one["objective"] == "iexplr" else other for one, other in zip(often, whole, strict=True)]
+    assert "to its end" not in schedule(Grid.of(mixed)).note
 
 
 def test_summary_for_a_readme():
     table = summary(GRID)
+    assert table.note.startswith("Means over the seeds 42, 1729, 3120. ")
+    assert summary(Grid.of(RUNS[:-1])).note.startswith("Means over the seeds 42, 1729, 3120, as far as they are there. ")
     row = row_of(table, "SelectR")
     assert row[5].text == f"{mean(shares(RUNS, 'sudoku', 'selectr')[1]):.2f}"
     assert row[6].text == "81.73"
@@ -282,6 +288,18 @@ def test_tuning_says_what_was_tried_and_what_is_used():
     assert {row[6].text for row in alone.rows} == {""}
     assert not tuning(Grid.of(RUNS)).rows
     assert "was tuned with" not in table.note
+    # Means over seeds; a setting with fewer seeds does not compete.
+    of = [
+        ("decay=0", 42, 0.5),
+        ("decay=0", 1729, 0.6),
+        ("decay=1", 42, 0.7),
+        ("decay=1", 1729, 0.2),
+        ("decay=2", 42, 0.9),
+    ]
+    runs = [paper_run("nqueens/naive", seed, dev=dev, apart=f"tuning/{name}") for name, seed, dev in of]
+    rows = [texts(row)[5:] for row in tuning(Grid.of(runs)).rows]
+    assert rows == [["55.00", "", "42, 1729"], ["45.00", "", "42, 1729"], ["90.00", "", "42"]]
+    assert [row[5].best for row in tuning(Grid.of(runs)).rows] == [True, False, False]
     first = {"updates": 1000, "batch": 32, "sampling": "uniform"}
     short = [r | {"settings": r["settings"] | {"first": first}} for r in APART if r["apart"].startswith("tuning")]
     assert tuning(Grid.of([*RUNS, *short])).note.endswith(" N-Queens was tuned with 1,000 updates of the first phase.")
@@ -348,6 +366,26 @@ def test_other_settings_beside_the_runs_with_the_same_seeds():
     assert not other_settings(Grid.of(RUNS)).rows
 
 
+def test_a_control_of_second_phases_alone_is_another_setting():
+    """Where no objective gets a second phase that has none, budgets are not what is compared."""
+    start = {"apart": "controls/start", "pretraining": "unique"}
+    grid = Grid.of([*RUNS, paper_run("nqueens/selectr/large-batch", 42, (90, 60), dev=0.4, **start)])
+    (row,) = other_settings(grid).rows
+    assert texts(row)[:4] == ["N-Queens", "SelectR", "start", "pretraining unique instead of both"]
+    assert row[6].text == "40.00"
+    assert not second_phase(grid).rows
+
+
+def test_a_run_of_the_papers_that_was_made_twice():
+    (row,) = repeated(GRID).rows
+    first = next(r for r in RUNS if (r["recipe"], r["seed"]) == ("nqueens/iexplr/large-batch", 42))
+    scores = first["evaluations"]["nqueens-test"]
+    assert row[1].numbers["mean"] == pytest.approx(100 * scores["os"]["correct"] / OS)
+    assert texts(row)[4:7] == [f"{100 * x:.2f}" for x in (90 / OS, 60 / MS, 150 / 200)]
+    assert row[8].text == "nothing"
+    assert "repeated" not in {row[2].text for table in (second_phase, other_settings) for row in table(GRID).rows}
+
+
 def test_unique_puzzles_among_the_controls():
     table = unique_training(GRID)
     assert texts(row_of(table, "180k", "OS alone"))[2:] == [
@@ -362,7 +400,7 @@ def test_unique_puzzles_among_the_controls():
 def test_minutes():
     table = cost(GRID)
     everything = row_of(table, "all")
-    tested = len(RUNS) + 11  # literal runs and controls are tested too, tuning runs are not
+    tested = len(RUNS) + 12  # literal runs and controls are tested too, tuning runs are not
     minutes = (60 * (len(RUNS) + len(APART)) + 6 * tested) / 60
     assert everything[-1].numbers == {"minutes": pytest.approx(minutes), "runs": len(RUNS) + len(APART)}
     assert texts(row_of(table, "Futoshiki")) == ["Futoshiki", "23.1 (21)", "1.1 (1)", "", "", "", "24.2 (22)"]

@@ -1,4 +1,5 @@
-"""Controls that the paper lacks: a second phase of equal budget, Naive with the authors' slip, other settings."""
+"""Controls that the paper lacks: a second phase of equal budget, Naive with the authors' slip, other settings,
+and runs made twice."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 from oneofmany.report import paper
 from oneofmany.report.cells import accuracy_cell, count_cell, number_cell, seeds_cell, test_commands
 from oneofmany.report.comparisons import training_data_of
-from oneofmany.report.experiments import changes
+from oneofmany.report.experiments import changes, made_twice
 from oneofmany.report.ours import Runs, against, dev_cells
 from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
 from oneofmany.report.records import Grid, Record, goes_on, over_runs, percent, test_evaluation, variant_of
@@ -16,6 +17,8 @@ from oneofmany.report.schedules import SECOND, budget
 from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
 
 KIND = "controls"
+REPEATED = f"{KIND}/repeated"
+"""Where the records of runs stand that were made a second time, by the command of the first."""
 
 
 def start_of(record: Record) -> str:
@@ -29,13 +32,22 @@ def start_of(record: Record) -> str:
     return starts[0] if len(starts) == 1 else f"the better of {' and '.join(starts)}"
 
 
-def second_phase(grid: Grid) -> Table:
-    """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
+def _controls(grid: Grid) -> list[Record]:
+    return [record for record in grid.set_apart(KIND) if record["apart"] != REPEATED]
+
+
+def equal_budgets(grid: Grid) -> dict[tuple[str, str], dict[str, list[Record]]]:
+    """(task, folder) -> objective -> the runs of a control that gives a second phase to one that has none."""
     groups: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in grid.set_apart(KIND):
+    for record in _controls(grid):
         if goes_on(record):
             groups[record["task"], record["apart"]][record["objective"]].append(record)
-    rows = []
+    return {where: of for where, of in groups.items() if not of.keys() <= {*SECOND}}
+
+
+def second_phase(grid: Grid) -> Table:
+    """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
+    groups, rows = equal_budgets(grid), []
     for (task, apart), of in sorted(groups.items(), key=lambda item: (order_of(item[0][0], ""), item[0][1])):
         beside = {o: grid.table_2(task, o) for o in SECOND if o not in of}
         selectr = of.get("selectr") or beside.get("selectr", [])
@@ -130,8 +142,10 @@ def naive_authors(grid: Grid) -> Table:
 def other_settings(grid: Grid) -> Table:
     """What a change of the recipe does on dev, beside the runs of Table 2 with the same seeds."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
-    for record in grid.set_apart(KIND):
-        if not (goes_on(record) or training_data_of(record) or is_authors_naive(record)):
+    elsewhere = equal_budgets(grid)
+    for record in _controls(grid):
+        equal_budget = (record["task"], record["apart"]) in elsewhere
+        if not (equal_budget or training_data_of(record) or is_authors_naive(record)):
             groups[record["task"], record["objective"], record["apart"]].append(record)
     rows, names = [], tuple(map(name_of, SUBSETS))
     for (task, objective, apart), found in sorted(groups.items(), key=lambda item: (order_of(*item[0][:2]), item[0])):
@@ -153,6 +167,11 @@ def other_settings(grid: Grid) -> Table:
         "Dev queries, the kept weights; in brackets the 95 % interval over seeds. Table 2: its runs of the same seeds.",
         labels=4,
     )
+
+
+def repeated(grid: Grid) -> Table:
+    """Runs of the paper's networks that were made twice by the same command."""
+    return made_twice(grid, REPEATED, "repeated")
 
 
 def _dev(records: Sequence[Record]) -> Cell:

@@ -138,18 +138,28 @@ def experiments(grid: Grid) -> Table:
 
 
 def repeated(grid: Grid) -> Table:
-    """Runs that were made twice by the same command, and what both answered on the test set."""
-    own = ours(grid)
-    runs = {(record["recipe"], record["seed"]): record for record in own.runs}
+    """Runs of our network that were made twice by the same command."""
+    return made_twice(ours(grid), REPEATED, "our-repeated")
+
+
+def made_twice(grid: Grid, apart: str, name: str) -> Table:
+    """The runs whose second make stands apart, and what both answered on the test set.
+
+    Args:
+        grid: the runs, and those that were made again.
+        apart: where the second ones stand: ``learned/repeated``.
+        name: the table's.
+    """
+    runs = {(record["recipe"], record["seed"]): record for record in grid.runs}
     rows = []
-    for again in (record for record in own.apart if record["apart"] == REPEATED):
+    for again in (record for record in grid.apart if record["apart"] == apart):
         first = runs.get((again["recipe"], again["seed"]))
         tested = [[(r, e)] for r in (first, again) if r is not None and (e := test_evaluation(r)) is not None]
         if first is not None and len(tested) == 2:
             row = [Cell(again["name"]), *accuracy_cells(tested[0]), *accuracy_cells(tested[1]), against(*tested)]
             rows.append((*row, Cell(changes(again, first) or "nothing")))
     return Table(
-        "our-repeated",
+        name,
         "The same command a second time, accuracy on the test set in %",
         columns(("run",), (("first", _NAMES), ("again", _NAMES), ("", ("p", "what differs in its settings")))),
         tuple(rows),

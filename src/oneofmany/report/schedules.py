@@ -25,7 +25,7 @@ def budget(phase: dict[str, object]) -> str:
 
 def schedule(grid: Grid) -> Table:
     """The schedule that all objectives of a task share, and which runs there are."""
-    rows, looks = [], ""
+    rows, remarks = [], ""
     for task, variant in grid.counting().variants.items():
         of = {objective: grid.at(task, objective, variant) for objective in OBJECTIVES}
         runs = [record for records in of.values() for record in records]
@@ -41,7 +41,7 @@ def schedule(grid: Grid) -> Table:
             row.append(Cell(budget(dict(zip(("updates", "batch"), theirs[task], strict=True)))))
         row.append(Cell(f"{len(tested)} of {expected}", {"runs": len(tested)}))
         rows.append((*row, Cell(_missing(of))))
-        looks += _looks(task, runs)
+        remarks += _remarks(task, runs)
     measured = any(cell.commands for row in rows for cell in row)
     return Table(
         "schedule",
@@ -55,18 +55,24 @@ def schedule(grid: Grid) -> Table:
             ),
         ),
         tuple(rows) if measured else (),
-        "At most so many updates; a phase ends earlier where dev stops improving. The paper's: 200 epochs of 250 "
-        "(N-Queens, Futoshiki) or 625 updates (Sudoku). Runs that were evaluated on the test set, of seven objectives "
-        f"with three seeds.{looks}",
+        "At most so many updates: a phase ends earlier where dev stops improving, unless this note says otherwise. The "
+        "paper's: 200 epochs of 250 (N-Queens, Futoshiki) or 625 updates (Sudoku). Runs that were evaluated on the "
+        f"test set, of seven objectives with three seeds.{remarks}",
         labels=2,
     )
 
 
-def _looks(task: str, runs: list[Record]) -> str:
-    """Says how often runs are evaluated on dev, where that is not once in an epoch of the paper's."""
+def _remarks(task: str, runs: list[Record]) -> str:
+    """How often dev is looked at, where that is not once in an epoch of the paper's, and where no phase ends early."""
     epoch = paper.FIRST_PHASE[task][0] // paper.EPOCHS
     found = sorted({record["settings"].get("evaluate_every") for record in runs} - {None, epoch})
-    return f" {name_of(task)}: dev is evaluated every {' or '.join(map(str, found))} updates." if found else ""
+    words = [f"dev is evaluated every {' or '.join(map(str, found))} updates"] if found else []
+    phases = [
+        phase for r in runs for name in ("first", "second") if (phase := r["settings"].get(name) or {}).get("updates")
+    ]
+    if phases and all("stop_after" in phase and phase["stop_after"] is None for phase in phases):
+        words.append("every phase runs to its end")
+    return f" {name_of(task)}: {', '.join(words)}." if words else ""
 
 
 def _shared(of: dict[str, list[Record]], phase: str) -> str:

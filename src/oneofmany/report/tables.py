@@ -7,7 +7,7 @@ from oneofmany.report.agreement import agreement, agreement_by_mean, ms_order, s
 from oneofmany.report.anchors import anchors, literal_tests
 from oneofmany.report.cells import accuracy_cell, interval_cell, seeds_cell, test_commands, with_error
 from oneofmany.report.comparisons import seed_gains, significance, training_data_of, unique_training
-from oneofmany.report.controls import is_authors_naive, naive_authors, other_settings, second_phase
+from oneofmany.report.controls import is_authors_naive, naive_authors, other_settings, repeated, second_phase
 from oneofmany.report.learned import our_tables
 from oneofmany.report.other_tables import every_run, other_data, own_results, several_starts
 from oneofmany.report.ours import is_ours
@@ -48,7 +48,8 @@ def general_tables(grid: Grid) -> list[Table]:
         *(accuracy(grid, other) for other in schedules[1:]),
         *(own_results(others, variant) for variant in own),
         *(table(grid, one) for one in schedules for table in more),
-        *(table(grid) for table in (second_phase, naive_authors, other_settings, literal_tests, anchors, tuning, cost)),
+        *(table(grid) for table in (second_phase, naive_authors, other_settings)),
+        *(table(grid) for table in (literal_tests, anchors, tuning, repeated, cost)),
         several_starts(others),
         other_data(others),
         data_statistics(grid),

@@ -1,12 +1,13 @@
-"""The settings that were tried on dev with one seed, and which of them the runs of Table 2 have."""
+"""The settings that were tried on dev, and which of them the runs of Table 2 have."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from statistics import fmean
 
 from oneofmany.report.experiments import flat
 from oneofmany.report.paper import SUBSETS, name_of, order_of
-from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, percent, variant_of
+from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, summarise, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
 KIND = "tuning"
@@ -14,25 +15,27 @@ KIND = "tuning"
 
 def tuning(grid: Grid) -> Table:
     """Every setting that was tried of every objective, on dev; the best is bold, and one is used."""
-    groups: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
+    groups: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in grid.set_apart(KIND):
-        groups[record["recipe"], record["objective"], record["seed"]].append(record)
-    rows, tried = [], Counter()
-    for (_, objective, seed), records in sorted(groups.items(), key=lambda item: _place(item[1][0])):
-        task = records[0]["task"]
-        tried[task, objective, seed] += len(records)
-        top, used = max(map(dev_score, records)), _used(grid, records)
-        for record in records:
-            dev, made = record.get("dev") or {}, commands_of([record])
-            label = name_of(objective) + (f", {variant}" if (variant := variant_of(record)) else "")
-            row = [Cell(name_of(task)), Cell(label), Cell(_point(record))]
+        groups[record["recipe"]][record["apart"]].append(record)
+    rows, counts = [], defaultdict(set)
+    for points in sorted((list(points.values()) for points in groups.values()), key=lambda found: _place(found[0][0])):
+        first, most = points[0][0], max(map(len, points))
+        counts[first["task"]].add(len(points))
+        label = name_of(first["objective"]) + (f", {variant}" if (variant := variant_of(first)) else "")
+        # Means over other seeds do not compete.
+        top = max(_score(records) for records in points if len(records) == most)
+        used = _used(grid, [records[0] for records in points])
+        for records in points:
+            row = [Cell(name_of(first["task"])), Cell(label), Cell(_point(records[0]))]
             for subset in SUBSETS:
-                score = percent({"accuracy": dev.get(subset)})
-                best = dev_score(record) == top and subset == record["settings"].get("select_on", "overall")
-                row.append(Cell() if score is None else Cell(f"{score:.2f}", {"": score}, made, best=best))
-            words = {None: "", True: "used", False: "not used"}
-            rows.append((*row, Cell(words[any(record is one for one in used) if used else None]), Cell(str(seed))))
-    counts = {task: {count for (t, *_), count in tried.items() if t == task} for task, *_ in tried}
+                summary = summarise([(r, {"accuracy": (r.get("dev") or {}).get(subset)}) for r in records])
+                best = subset == first["settings"].get("select_on", "overall")
+                best = best and len(records) == most and _score(records) == top
+                made = commands_of(records)
+                row.append(Cell() if summary is None else Cell(f"{summary.mean:.2f}", {"": summary.mean}, made, best))
+            row.append(Cell("" if not used else "used" if any(records[0] is one for one in used) else "not used"))
+            rows.append((*row, Cell(", ".join(str(record["seed"]) for record in records))))
     equal = {task: found.pop() for task, found in counts.items() if len(found) == 1}
     cut = "".join(_cut(grid, task) for task in counts)
     numbers = ", ".join(f"{count} settings of every objective of {name_of(task)}" for task, count in equal.items())
@@ -42,14 +45,18 @@ def tuning(grid: Grid) -> Table:
         (
             *columns(("task", "objective", "setting"), (("dev", tuple(map(name_of, SUBSETS))),)),
             Column("in Table 2"),
-            Column("seed"),
+            Column("seeds"),
         ),
         tuple(rows),
-        f"{numbers + '. ' if numbers else ''}One seed, the kept weights, dev alone: no run here was chosen by a test "
-        "set. Bold is the best on the dev queries that choose; used is what the runs of Table 2 have, as far as there "
-        f"are any.{cut}",
+        f"{numbers + '. ' if numbers else ''}Means over the seeds named, the kept weights, dev alone: no run here was "
+        "chosen by a test set. Bold is the best on the dev queries that choose; used is what the runs of Table 2 have, "
+        f"as far as there are any.{cut}",
         labels=3,
     )
+
+
+def _score(records: list[Record]) -> float:
+    return fmean(map(dev_score, records))
 
 
 def _cut(grid: Grid, task: str) -> str:
