@@ -171,12 +171,11 @@ def test_the_table_of_schedules():
 def test_summary_for_a_readme():
     table = summary(GRID)
     assert table.note.startswith("Means over the seeds 42, 1729, 3120. ")
-    assert summary(Grid.of(RUNS[:-1])).note.startswith("Means over the seeds 42, 1729, 3120, as far as they are there. ")
+    assert "3120, as far as they are there. " in summary(Grid.of(RUNS[:-1])).note
     row = row_of(table, "SelectR")
     assert row[5].text == f"{mean(shares(RUNS, 'sudoku', 'selectr')[1]):.2f}"
     assert row[6].text == "81.73"
     assert table.rows[-1][1].text == row_of(agreement(GRID), "N-Queens")[4].text
-    assert "42, 1729, 3120" in table.note
 
 
 # ---- what stands apart -------------------------------------------------------------------------------------------
