@@ -12,7 +12,7 @@ from oneofmany.report.comparisons import training_data_of
 from oneofmany.report.experiments import changes, made_twice
 from oneofmany.report.ours import Runs, against, dev_cells
 from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
-from oneofmany.report.records import Grid, Record, goes_on, over_runs, percent, test_evaluation, variant_of
+from oneofmany.report.records import Grid, Record, goes_on, over_dev, over_runs, test_evaluation, variant_of
 from oneofmany.report.schedules import SECOND, budget
 from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
 
@@ -175,6 +175,5 @@ def repeated(grid: Grid) -> Table:
 
 
 def _dev(records: Sequence[Record]) -> Cell:
-    scores = [percent({"accuracy": (record.get("dev") or {}).get("overall")}) for record in records]
-    known = [score for score in scores if score is not None]
-    return number_cell(sum(known) / len(known) if known else None)
+    summary = over_dev(records, "overall")
+    return number_cell(None if summary is None else summary.mean)

@@ -15,6 +15,7 @@ from oneofmany.report.records import (
     Grid,
     Record,
     commands_of,
+    over_dev,
     percent,
     summarise,
     valid_of,
@@ -97,9 +98,7 @@ def accuracy_cells(runs: Runs) -> list[Cell]:
 
 def dev_cells(records: Sequence[Record]) -> list[Cell]:
     """The same on dev, of the kept weights, as training saw it."""
-    scores = [(record, record.get("dev") or {}) for record in records]
-    summaries = [summarise([(r, {"accuracy": dev.get(subset)}) for r, dev in scores]) for subset in SUBSETS]
-    return [with_interval(summary, commands_of(records)) for summary in summaries]
+    return [with_interval(over_dev(records, subset), commands_of(records)) for subset in SUBSETS]
 
 
 def training_cell(records: Sequence[Record]) -> Cell:

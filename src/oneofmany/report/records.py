@@ -131,6 +131,11 @@ def over_runs(records: Sequence[Record], subset: str) -> SeedSummary | None:
     return summarise([(record, evaluation[subset]) for record, evaluation in evaluations if evaluation is not None])
 
 
+def over_dev(records: Iterable[Record], subset: str) -> SeedSummary | None:
+    """The same of the dev queries, the kept weights, as training saw them."""
+    return summarise((record, {"accuracy": (record.get("dev") or {}).get(subset)}) for record in records)
+
+
 def summarise(scores: Iterable[tuple[Record, Score | None]]) -> SeedSummary | None:
     """Mean, best by dev, standard error and t interval of one score a run, in percent; None without a number."""
     values = [(percent(score), dev_score(record)) for record, score in scores]

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from oneofmany.report.experiments import flat
 from oneofmany.report.paper import SUBSETS, name_of, order_of
-from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, summarise, variant_of
+from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, over_dev, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
 KIND = "tuning"
@@ -27,12 +27,12 @@ def tuning(grid: Grid) -> Table:
         top = max(_score(records) for records in points if len(records) == most)
         used = _used(grid, [records[0] for records in points])
         for records in points:
+            made = commands_of(records)
             row = [Cell(name_of(first["task"])), Cell(label), Cell(_point(records[0]))]
             for subset in SUBSETS:
-                summary = summarise([(r, {"accuracy": (r.get("dev") or {}).get(subset)}) for r in records])
+                summary = over_dev(records, subset)
                 best = subset == first["settings"].get("select_on", "overall")
                 best = best and len(records) == most and _score(records) == top
-                made = commands_of(records)
                 row.append(Cell() if summary is None else Cell(f"{summary.mean:.2f}", {"": summary.mean}, made, best))
             row.append(Cell("" if not used else "used" if any(records[0] is one for one in used) else "not used"))
             rows.append((*row, Cell(", ".join(str(record["seed"]) for record in records))))
