@@ -138,7 +138,7 @@ _AS = {"random": "naive", "unique": "naive", "minloss": "ccloss", "selectr": "ie
 
 
 def tuning(settings: Settings) -> tuple[dict[str, str], ...]:
-    """The short grid of a paper's recipe, to be chosen on dev with one seed: equally many settings for every objective.
+    """The short grid of a paper's recipe, to be chosen from on dev: equally many settings for every objective.
 
     The paper tunes the share of MS queries in each phase, the weight decay, copyitr, the second phase's rate, and what
     to start from; of these, each objective gets the three settings (on Sudoku two) that matter most to it.

@@ -234,6 +234,12 @@ class Grid:
         """The records of one kind that stand apart: ``controls``."""
         return [record for record in self.apart if record["apart"].split("/")[0] == kind]
 
+    def instead(self, apart: str) -> Grid:
+        """The runs, with those that stand apart in this folder in the place of the others of their recipes."""
+        others = [record for record in self.apart if record["apart"] == apart]
+        recipes = {record["recipe"] for record in others}
+        return Grid((*(record for record in self.runs if record["recipe"] not in recipes), *others))
+
     def schedules(self) -> list[Schedule]:
         """The schedule of every task with the most tested runs; then, where there are such runs, the other one."""
         tested = Counter((r["task"], variant_of(r)) for r in self.runs if test_evaluation(r) is not None)
