@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from oneofmany.data.benchmark import BENCHMARK, SIZES, build_benchmark
+from oneofmany.data import benchmark
+from oneofmany.data.benchmark import BENCHMARK, SIZES, build_benchmark, find_benchmark
 from oneofmany.data.futoshiki import build_futoshiki, neighbour_pairs
 from oneofmany.data.latin import latin_squares
 from oneofmany.data.nqueens import build_nqueens
@@ -366,6 +367,25 @@ def hash_by_hand(row):
         state = (state ^ state >> 27) * 0x94D049BB133111EB % 2**64
         state ^= state >> 31
     return state
+
+
+def test_two_processes_may_build_the_same_file(tmp_path, monkeypatch):
+    small, path = build_nqueens(6, 3, seed=1), tmp_path / "nqueens-dev.safetensors"
+
+    def build(*_):
+        small.save(path)  # the other one was faster
+        return small
+
+    monkeypatch.setattr(benchmark, "build_benchmark", build)
+    assert find_benchmark("nqueens-dev", tmp_path) == path
+    before = path.read_bytes()
+    assert find_benchmark("nqueens-dev", tmp_path) == path
+    assert path.read_bytes() == before
+
+    monkeypatch.setattr(benchmark, "build_benchmark", lambda *_: small)
+    monkeypatch.setattr(type(small), "save", lambda *_: (_ for _ in ()).throw(FileError("no space")))
+    with pytest.raises(FileError, match="no space"):
+        find_benchmark("futoshiki-dev", tmp_path)
 
 
 def test_the_benchmark_is_as_said():

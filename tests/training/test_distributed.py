@@ -17,18 +17,21 @@ import torch
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks.saved import load_network
 from oneofmany.training import PhaseSettings, SelectorTraining, resume, starting, train
-from oneofmany.training.distributed import Group, LostProcess
+from oneofmany.training.distributed import Group, LostProcess, processes
 from small_runs import fields, files, small, untimed
 
 PHASE = PhaseSettings(updates=6, batch=8, lr=2e-3)
 COMMON = {"first": PHASE, "log_every": 1}
 LAGGED = SelectorTraining(updates=4, lr=2e-3, copy_interval=3)
+# So many queries that rewards differ in every batch: where none do, the selector's gradient is rounding alone, which Adam
+# makes steps of that no two ways of adding up agree in.
+SELECTING = {"first": replace(PHASE, batch=16), "second": replace(PHASE, batch=16), "log_every": 1}
 RUNS = {
     "noise": small("minloss", reveal=0.5, starts=2, ema=0.5, burn_in=(0, 1), **COMMON),
     "unique": small("unique", "nlm", clip=0.1, **COMMON),
     "naive": small("naive", "nlm", **COMMON),
-    "joint": small("selectr", second=PHASE, reveal=0.3, selector_training=LAGGED, **COMMON),
-    "sampled": small("selectr", "rrn", second=PHASE, selector_training=replace(LAGGED, sample=True), **COMMON),
+    "joint": small("selectr", reveal=0.3, selector_training=LAGGED, **SELECTING),
+    "sampled": small("selectr", selector_training=replace(LAGGED, sample=True), **SELECTING),
     "dropout": small("minloss", "rrn", **COMMON),
 }
 
@@ -79,6 +82,7 @@ def test_two_processes_equal_one(gaps, tmp_path):
         assert json.loads((two / "config.json").read_text())["processes"] == 2
         for mine, theirs in zip(untimed(one), untimed(two), strict=True):
             assert_close(mine, theirs, f"{name}: {mine}")
+            assert mine.get("selector_gradient_norm", 1) > 1e-5, (name, mine)
         batch = next(DeviceData(Dataset.load(files(gaps, settings)[1])).in_order(20))
         logits = [load_network(run / "weights.safetensors").network(batch) for run in (one, two)]
         torch.testing.assert_close(*(each.log_softmax(-1) for each in logits), rtol=1e-3, atol=2e-3, msg=name)
@@ -90,7 +94,7 @@ def assert_close(mine, theirs, where):
         if isinstance(value, dict):
             assert_close(value, theirs[name], where)
         elif isinstance(value, float):
-            assert theirs[name] == pytest.approx(value, rel=2e-3, abs=1e-5), (where, name)
+            assert theirs[name] == pytest.approx(value, rel=2e-3, abs=1e-6), (where, name)
         else:
             assert theirs[name] == value, (where, name)
 
@@ -109,7 +113,7 @@ def child(parent, rank):
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find the worker")
 def test_a_lost_worker_ends_the_run_which_can_go_on(gaps, tmp_path):
-    settings = replace(RUNS["joint"], first=replace(PHASE, updates=30))
+    settings = replace(RUNS["joint"], first=replace(RUNS["joint"].first, updates=30))
     out = tmp_path / "run"
     process = torchrun("-m", "oneofmany", "train", *arguments(settings, gaps, out))
     metrics = out / "metrics.jsonl"
@@ -128,19 +132,36 @@ def test_a_lost_worker_ends_the_run_which_can_go_on(gaps, tmp_path):
 
 
 def test_a_process_that_does_not_answer(monkeypatch):
-    def gone(*_):
+    def gone(*_, **__):
         raise RuntimeError("Connection closed by peer\nmore than anybody wants to know")
 
     monkeypatch.setattr(torch.distributed, "all_reduce", gone)
     monkeypatch.setattr(torch.distributed, "broadcast", gone)
+    monkeypatch.setattr(torch.distributed, "barrier", gone)
     group, parameter = Group(0, 2), torch.nn.Parameter(torch.zeros(2))
     for talk in (
         lambda: group.sum(torch.zeros(1)),
         lambda: group.sum_gradients([parameter]),
         lambda: group.from_first(1.0, torch.device("cpu")),
+        lambda: group.wait(torch.device("cpu")),
     ):
         with pytest.raises(LostProcess, match=r"^another process of this run was lost \(Connection closed by peer\)$"):
             talk()
+
+
+def test_processes_leave_together_unless_one_has_failed(monkeypatch):
+    done = []
+    for name in ("init_process_group", "barrier", "destroy_process_group"):
+        monkeypatch.setattr(torch.distributed, name, lambda *_, name=name, **__: done.append(name))
+    for name, value in (("is_initialized", False), ("get_rank", 1), ("get_world_size", 2)):
+        monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with processes(torch.device("cpu")) as (group, _):
+        assert (group, done) == (Group(1, 2), ["init_process_group"])
+    assert done == ["init_process_group", "barrier", "destroy_process_group"]
+    with pytest.raises(KeyError), processes(torch.device("cpu")):
+        raise KeyError
+    assert done[3:] == ["init_process_group", "destroy_process_group"]
 
 
 def test_batches_that_cannot_be_split_are_refused_at_once(data, tmp_path, monkeypatch):
@@ -170,3 +191,4 @@ def test_one_process_sends_nothing():
     group.sum_gradients([parameter])
     assert parameter.grad is None
     assert group.from_first(0.25, torch.device("cpu")) == 0.25
+    group.wait(torch.device("cpu"))

@@ -11,6 +11,7 @@ from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.splits import Split
 from oneofmany.data.sudoku import build_sudoku
+from oneofmany.files import FileError
 
 BENCHMARK: dict[str, Callable[..., Dataset]] = {
     "nqueens-train": partial(build_nqueens, 10, 5, seed=1),
@@ -72,5 +73,11 @@ def find_benchmark(
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         say(f"building {path}, once")
-        build_benchmark(name, clues).save(path)
+        built = build_benchmark(name, clues)
+        try:
+            built.save(path)
+        except FileError:
+            # Another process may have built the same file in the meantime.
+            if not path.exists():
+                raise
     return path

@@ -67,6 +67,12 @@ class Group:
         for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             parameter.grad = part.view_as(parameter)
 
+    def wait(self, device: torch.device) -> None:
+        """Until all processes have come this far."""
+        if self.size > 1:
+            with _talking():
+                dist.barrier(device_ids=[device.index] if device.type == "cuda" else None)
+
     def from_first(self, value: float, device: torch.device) -> float:
         """The first process's number, so that all take the same decision."""
         if self.size == 1:
@@ -91,8 +97,12 @@ def processes(device: torch.device) -> Iterator[tuple[Group, torch.device]]:
         if device.type == "cuda":
             torch.cuda.set_device(device)
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    group = Group(dist.get_rank(), dist.get_world_size())
     try:
-        yield Group(dist.get_rank(), dist.get_world_size()), device
+        yield group, device
+        # Whoever left now could take the others along: torchrun ends all where one fails, and Gloo's threads can fail a
+        # process that ends while they still hold a tensor.
+        group.wait(device)
     finally:
         if mine:
             dist.destroy_process_group()

@@ -95,8 +95,7 @@ def _run(
             }
             folder = RunFolder.create(out, config)
         # Every process reads the state, the first one alone writes.
-        if group.size > 1:
-            torch.distributed.barrier()
+        group.wait(device)
         trainer = Trainer(
             settings,
             folder or RunFolder.open(out),
