@@ -71,6 +71,21 @@ def test_agreement_is_the_formula():
     ]
 
 
+def test_the_count_with_what_one_seed_chose_stands_beside():
+    (whole,) = [one for one in compare(GRID) if (one.task, one.objective, one.subset) == ("sudoku", "unique", "ms")]
+    assert whole.agrees
+    # With these two runs no mean of Sudoku's Unique agrees; all other means are those of Table 2.
+    others = [paper_run("sudoku/unique", seed, (0, 0), apart="controls/one-seed-choice") for seed in SEEDS[:2]]
+    table, before = agreement(Grid.of([*RUNS, *APART, *others])), agreement(GRID)
+    assert len(table.columns) == len(before.columns) + 1
+    for row, old in zip(table.rows, before.rows, strict=True):
+        fewer = 3 if texts(row)[0] in ("Sudoku", "all") else 0
+        assert texts(row[:5]) == texts(old[:5])
+        assert row[5].numbers["agree"] == old[4].numbers["agree"] - fewer
+        assert not row[5].commands
+        assert row[6] == old[5]
+
+
 def test_a_mean_beyond_the_bound_does_not_agree():
     theirs, error = TABLE_2["sudoku", "minloss", "ms"].mean, STANDARD_ERRORS["sudoku", "minloss", "ms"]
     for ms in range(MS):
@@ -351,6 +366,18 @@ def test_naive_with_the_authors_slip():
     assert naive_authors(Grid.of([*RUNS, *loose])) == naive_authors(GRID)
     assert not any(table.name.startswith("own-") for table in general_tables(Grid.of([*RUNS, *loose])))
     assert not naive_authors(Grid.of(RUNS)).rows
+
+
+def test_naive_stands_beside_the_authors_with_the_nearest_settings():
+    slip = paper_run("nqueens/naive-authors/large-batch", 42, (80, 40), apart="controls/naive-authors", decay=1e-4)
+    near = paper_run("nqueens/naive/large-batch", 42, (60, 20), apart="controls/one-seed-choice", decay=1e-4)
+    other = paper_run("nqueens/naive/large-batch", 42, (10, 10), apart="controls/other", decay=0.0)
+    equation, authors = naive_authors(Grid.of([*RUNS, slip, near, other])).rows
+    assert texts(equation)[1] == f"{100 * 60 / OS:.2f}"
+    assert texts(authors)[1] == f"{100 * 80 / OS:.2f}"
+    # Table 2's where nothing is nearer.
+    assert naive_authors(Grid.of([*RUNS, slip, other])).rows[0][1] == naive_authors(GRID).rows[0][1]
+    assert texts(naive_authors(Grid.of([slip])).rows[0])[1] == ""
 
 
 def test_other_settings_beside_the_runs_with_the_same_seeds():

@@ -23,8 +23,8 @@ from small_runs import fields, files, small, untimed
 PHASE = PhaseSettings(updates=6, batch=8, lr=2e-3)
 COMMON = {"first": PHASE, "log_every": 1}
 LAGGED = SelectorTraining(updates=4, lr=2e-3, copy_interval=3)
-# So many queries that rewards differ in every batch: where none do, the selector's gradient is rounding alone, which Adam
-# makes steps of that no two ways of adding up agree in.
+# So many queries that rewards differ in every batch: where none do, the selector's gradient is rounding alone, of which
+# Adam makes steps that depend on the order of a sum.
 SELECTING = {"first": replace(PHASE, batch=16), "second": replace(PHASE, batch=16), "log_every": 1}
 RUNS = {
     "noise": small("minloss", reveal=0.5, starts=2, ema=0.5, burn_in=(0, 1), **COMMON),
