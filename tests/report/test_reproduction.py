@@ -449,6 +449,16 @@ def test_minutes_that_runs_share():
     assert busy_minutes([first, second | {"history": {"seconds": [80.0]}}]) is None
 
 
+def test_a_run_of_several_columns_counts_once_in_all():
+    run = paper_run("nqueens/minloss", 42, (90, 50)) | {"history": {"time": [1060.0], "seconds": [60.0]}}
+    again = run | {"evaluations": {}, "apart": "tuning/decay=0"}
+    other = again | {"history": {"time": [2060.0], "seconds": [60.0]}, "apart": "tuning/decay=1"}
+    row = row_of(cost(Grid.of([run, again, other])), "N-Queens")
+    # Training and evaluation of the first, training of the second.
+    assert [cell.numbers.get("runs") for cell in row[1:]] == [1, None, 2, None, None, 2]
+    assert row[-1].numbers["minutes"] == pytest.approx((60 + 6 + 60) / 60)
+
+
 # ---- parts and pages ---------------------------------------------------------------------------------------------
 
 
