@@ -9,6 +9,7 @@ from math import hypot
 from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.report import paper
 from oneofmany.report.cells import number_cell, seeds_cell, test_commands
+from oneofmany.report.controls import KIND, ONE_SEED
 from oneofmany.report.paper import AWARE, BASELINES, OBJECTIVES, SUBSETS, TASKS, name_of
 from oneofmany.report.records import Grid, Record, over_runs
 from oneofmany.report.results import OurResults, PapersResults, Results
@@ -16,8 +17,6 @@ from oneofmany.report.table import Cell, Column, Table, columns, difference, sig
 
 LEAST = 2.0
 """Points that two means may always differ by."""
-ONE_SEED = "controls/one-seed-choice"
-"""Where the runs stand that Table 2 would have if one seed had chosen their settings instead of all."""
 GAPS = (("unique", "naive"), ("selectr", "unique"), ("selectr", "minloss"))
 """(higher, lower): the gaps on MS queries that the paper is about."""
 
@@ -77,8 +76,8 @@ def agreement(grid: Grid) -> Table:
         whole = len(OBJECTIVES) * len(SUBSETS) * (len(TASKS) if task is None else 1)
         rows.append((*row, Cell(f"{len(of_task)} of {whole}", {"measured": len(of_task)})))
     counted = (*map(name_of, SUBSETS), "in all", *(("in all, one seed's choice",) if one_seed else ()))
-    choice = " One seed's choice: the same count with the settings that seed 42 alone preferred on dev, where they are "
-    choice += f"others ({ONE_SEED.removeprefix('controls/')}, with its commands among the other settings)."
+    choice = " One seed's choice: the same count with the settings that one seed alone preferred on dev, where they "
+    choice += f"are others ({ONE_SEED.removeprefix(f'{KIND}/')}, with its commands among the other settings)."
     return Table(
         "agreement",
         "How many means agree with the paper's",

@@ -19,6 +19,8 @@ from oneofmany.report.table import Cell, Column, Table, columns, difference, sig
 KIND = "controls"
 REPEATED = f"{KIND}/repeated"
 """Where the records of runs stand that were made a second time, by the command of the first."""
+ONE_SEED = f"{KIND}/one-seed-choice"
+"""Where the runs stand that Table 2 would have if one seed had chosen their settings instead of all."""
 
 
 def start_of(record: Record) -> str:
