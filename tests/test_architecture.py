@@ -26,7 +26,7 @@ MAY_IMPORT = {
         *("report", "solving", "evaluating", "files"),
     },
 }
-LIGHT = {"objectives": {"torch"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}
+LIGHT = {"objectives": {"torch", "triton"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}
 
 
 def room_of(path):

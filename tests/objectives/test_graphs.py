@@ -190,12 +190,24 @@ def test_compiles_for_the_gpu():
 
 
 @needs_cuda
-def test_deterministic_algorithms_on_the_gpu():
-    """Sums of several weights into one logit are the same bits every time, if torch is told so."""
+@pytest.mark.parametrize("pair_loss", [CategoricalNLL, BinaryNLL])
+def test_the_gpu_gives_the_same_bits_again(pair_loss):
+    """Though several weights are added into one logit."""
     inputs = make_inputs("cuda", B=64, K=40, R=9, V=2, listed=1.0)
+    for name, loss in every_loss(validate=False, pair_loss=pair_loss).items():
+        first, *others = [gradients(loss(*inputs), inputs) for _ in range(5)]
+        for other in others:
+            assert all(torch.equal(a, b) for a, b in zip(other, first, strict=True)), name
+
+
+@needs_cuda
+def test_deterministic_algorithms_on_the_gpu():
+    """In float64, which has no kernel, if torch is told so."""
+    logits, solutions, mask, *_ = make_inputs("cuda", B=64, K=40, R=9, V=2, listed=1.0)
+    logits = logits.detach().to(torch.float64).requires_grad_()
     torch.use_deterministic_algorithms(True)
     try:
-        runs = [torch.autograd.grad(CCLoss()(*inputs[:3]), inputs[0])[0] for _ in range(5)]
+        runs = [torch.autograd.grad(CCLoss()(logits, solutions, mask), logits)[0] for _ in range(5)]
     finally:
         torch.use_deterministic_algorithms(False)
     assert all(torch.equal(run, runs[0]) for run in runs)

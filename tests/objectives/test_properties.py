@@ -46,6 +46,19 @@ def test_the_order_of_the_solutions_does_not_matter(case: Case):
         torch.testing.assert_close(before, after, **EXACT)
 
 
+@quick
+@given(case=cases)
+def test_weights_are_equal_where_it_is_said(case: Case):
+    said = {name for name, form in FORMS.items() if form().equal_weights}
+    assert said == {"Naive", "Naive mean", "Random", "Unique", "MinLoss", "MinLoss per step"}
+    drawn = MinLoss(epsilon=0.5), {"generator": torch.Generator().manual_seed(3)}
+    for objective, options in [*((FORMS[name](), {}) for name in sorted(said)), drawn]:
+        losses = objective.pair_losses(case.logits, case.solutions, case.mask, variable_mask=case.variable_mask)
+        weights = objective.weights(losses, case.mask, **options)
+        largest = weights.amax(-1, keepdim=True).expand_as(weights)
+        assert torch.equal(weights[weights != 0], largest[weights != 0]), objective
+
+
 def test_random_does_depend_on_the_order():
     case = make_case(0, listed=1.0)
     there, back = (value_and_gradient(Random(), shuffled(case, order))[0] for order in ([0, 1, 2, 3], [3, 2, 1, 0]))

@@ -39,7 +39,7 @@ WARPS = 4
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """``RuleTables`` as the kernels read them: int32 and float32."""
+    """``RuleTables`` as the kernels read them: int32 and float32; and how many rules of a kind are side by side."""
 
     members: Tensor
     real: Tensor
@@ -48,6 +48,7 @@ class _Tables:
     spread: Tensor
     gather: Tensor
     kind: Tensor
+    counts: tuple[tuple[int, int], ...]
 
 
 _TABLES: WeakKeyDictionary[RuleTables, dict[tuple[str, ...], _Tables]] = WeakKeyDictionary()
@@ -56,7 +57,8 @@ _TABLES: WeakKeyDictionary[RuleTables, dict[tuple[str, ...], _Tables]] = WeakKey
 def _tables(tables: RuleTables, kinds: tuple[str, ...]) -> _Tables:
     known = _TABLES.setdefault(tables, {})
     if kinds not in known:
-        of_rules = [kinds.index(name) for name, count in tables.kinds for _ in range(count)]
+        counts = tuple((kinds.index(name), count) for name, count in tables.kinds)
+        of_rules = [kind for kind, count in counts for _ in range(count)]
         known[kinds] = _Tables(
             tables.members.int().contiguous(),
             tables.real.int().contiguous(),
@@ -65,6 +67,7 @@ def _tables(tables: RuleTables, kinds: tuple[str, ...]) -> _Tables:
             tables.spread.weight.float().contiguous(),
             tables.spread.back_weight.float().contiguous(),
             torch.tensor(of_rules, dtype=torch.int32, device=tables.members.device),
+            counts,
         )
     return known[kinds]
 
@@ -298,7 +301,10 @@ class _Pass:
         over_steps = g_own.sum(0, dtype=torch.float32)
         g_query = (over_steps.view(C * B, -1) @ self.choice).view(C, B, D)
         in_rules = torch.zeros(self.rule.shape, device=self.device)
-        in_rules.index_add_(0, t.kind.long(), over_rows(self.pooled, g_answers))
+        # Not index_add_, which adds in any order on a GPU.
+        by_rule = over_rows(self.pooled, g_answers).split([count for _, count in t.counts])
+        for (kind, _), rules in zip(t.counts, by_rule, strict=True):
+            in_rules[kind] += rules.sum(0)
         if self.related is not None:
             rows = (steps, ends // 2, -1)
             related = over_rows(self.related_pooled.view(*rows, 2 * P), g_related.view(*rows, 2 * H))

@@ -33,6 +33,9 @@ class WeightedLoss:
             it is left out by itself.
     """
 
+    equal_weights = False
+    """Whether the weights of a query that are not 0 are all equal, so that sums of them have no order."""
+
     def __init__(self, *, per_step: bool, draws: bool, pair_loss: PairLoss | None, validate: bool) -> None:
         self.per_step = per_step
         self.draws = draws
@@ -52,7 +55,7 @@ class WeightedLoss:
         """
         self._check(logits, solutions, mask, variable_mask)
         if isinstance(self.pair_loss, NegativeLogLikelihood):
-            return self.pair_loss.without_checks(logits, solutions, variable_mask)
+            return self.pair_loss.without_checks(logits, solutions, variable_mask, any_order=self.equal_weights)
         return call(self.pair_loss, logits, without_padding(solutions, mask), variable_mask)
 
     def draw_noise(self, mask: Tensor, generator: torch.Generator, *, steps: int | None = None) -> Tensor | None:

@@ -21,6 +21,8 @@ class MinLoss(Objective):
         validate: check the values of the tensors too.
     """
 
+    equal_weights = True
+
     def __init__(
         self,
         *,

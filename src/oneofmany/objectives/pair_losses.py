@@ -8,6 +8,9 @@ neither the `[T,B,K,R]` entries of the forward pass nor a gradient of the table:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import torch
@@ -54,13 +57,23 @@ class NegativeLogLikelihood:
         check_logits(logits, solutions, variable_mask)
         return self.without_checks(logits, solutions, variable_mask)
 
-    def without_checks(self, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> Tensor:
-        """Return the same, of arguments that were checked before."""
+    def without_checks(
+        self, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None, *, any_order: bool = False
+    ) -> Tensor:
+        """Return the same, of arguments that were checked before.
+
+        Args:
+            logits: as in the call.
+            solutions: as in the call.
+            variable_mask: as in the call.
+            any_order: whether the gradients of a query's losses may be added in any order without a difference: one
+                of them is not 0, or all that are not are equal. Otherwise a GPU takes care to add them in one order.
+        """
         with_steps = logits if logits.dim() == 4 else logits.unsqueeze(0)
         at_once = self.solutions_at_once or default_solutions_at_once(with_steps)
         # A compiler fuses the formula by itself.
         losses = _pair_losses if torch.compiler.is_compiling() else _PairLosses.apply
-        return losses(with_steps, solutions, variable_mask, self.binary, at_once)
+        return losses(with_steps, solutions, variable_mask, self.binary, at_once, any_order)
 
 
 class CategoricalNLL(NegativeLogLikelihood):
@@ -104,7 +117,12 @@ def look_up(table: Tensor, solutions: Tensor, at_once: int | None) -> Tensor:
 
 
 def _pair_losses(
-    logits: Tensor, solutions: Tensor, variable_mask: Tensor | None, binary: bool, at_once: int | None
+    logits: Tensor,
+    solutions: Tensor,
+    variable_mask: Tensor | None,
+    binary: bool,
+    at_once: int | None,
+    any_order: bool = False,  # of the gradient
 ) -> Tensor:
     """Pair losses `[T,B,K]` from logits `[T,B,R,V]`: the formula."""
     numbers = logits.to(computing_type(logits))
@@ -123,11 +141,11 @@ class _PairLosses(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        logits, solutions, variable_mask, ctx.binary, ctx.at_once = inputs
+        logits, solutions, variable_mask, ctx.binary, ctx.at_once, ctx.any_order = inputs
         ctx.save_for_backward(logits, solutions, variable_mask)
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         (grad,) = grad_outputs
         logits, solutions, variable_mask = ctx.saved_tensors
         numbers = logits.to(grad.dtype)
@@ -135,12 +153,26 @@ class _PairLosses(torch.autograd.Function):
         probabilities = numbers.sigmoid() if ctx.binary else _softmax(numbers)
         # In place, except when the gradient is to be differentiated again.
         result = probabilities * total if torch.is_grad_enabled() else probabilities.mul_(total)
-        for part, index in chunks(solutions, logits.shape[-1], ctx.at_once):
-            index = index.expand(logits.shape[0], -1, -1, -1)
-            result.scatter_add_(-1, index, grad[..., part].neg().unsqueeze(-2).expand(index.shape))
+        _subtract_taken(result, solutions, grad, ctx.at_once, ctx.any_order)
         if variable_mask is not None:
             result = result.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
-        return result.to(logits.dtype), None, None, None, None
+        return result.to(logits.dtype), None, None, None, None, None
+
+
+def _subtract_taken(result: Tensor, solutions: Tensor, weights: Tensor, at_once: int | None, any_order: bool) -> None:
+    """Subtract from `result` `[T,B,R,V]`, in place, the weights `[T,B,K]` of the solutions that take a value."""
+    for_kernel = result.is_cuda and result.dtype == torch.float32 and result.numel() > 0 and not any_order
+    if for_kernel and not torch.is_grad_enabled() and _has_triton():
+        import_module(".pair_kernels", __package__).subtract_taken(result, solutions, weights)
+        return
+    for part, index in chunks(solutions, result.shape[-1], at_once):
+        index = index.expand(len(result), -1, -1, -1)
+        result.scatter_add_(-1, index, weights[..., part].neg().unsqueeze(-2).expand(index.shape))
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
 
 
 def computing_type(numbers: Tensor) -> torch.dtype:

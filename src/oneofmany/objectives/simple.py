@@ -19,6 +19,8 @@ class Naive(Objective):
         validate: check the values of the tensors too.
     """
 
+    equal_weights = True
+
     def __init__(
         self, *, mean_over_listed: bool = False, pair_loss: PairLoss | None = None, validate: bool = True
     ) -> None:
@@ -40,6 +42,8 @@ class Random(Objective):
         validate: check the values of the tensors too.
     """
 
+    equal_weights = True
+
     def __init__(self, *, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
         super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
 
@@ -54,6 +58,8 @@ class Unique(Objective):
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
         validate: check the values of the tensors too.
     """
+
+    equal_weights = True
 
     def __init__(self, *, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
         super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
