@@ -39,6 +39,10 @@ class Results(Protocol):
         """Accuracy of the RRN on ``10k`` or ``180k`` OS queries, stopped on ``os`` or ``mixed`` dev queries."""
         ...
 
+    def stopping(self, size: str) -> tuple[float | None, float | None]:
+        """Accuracy on MS queries of the RRN on so many OS queries, stopped on OS dev queries and on mixed ones."""
+        ...
+
     def curve(self, objective: str) -> list[Bin]:
         """Sudoku by the number of solutions, the run that dev picks."""
         ...
@@ -72,6 +76,10 @@ class PapersResults:
         if (size, stopped) == ("10k", "mixed"):
             return self.mean("sudoku", "unique", subset)
         return paper.UNIQUE_180K.get(subset) if (size, stopped) == ("180k", "os") else None
+
+    def stopping(self, size: str) -> tuple[float | None, float | None]:
+        """One of the two is published for either size."""
+        return self.unique(size, "os", "ms"), self.unique(size, "mixed", "ms")
 
     def curve(self, objective: str) -> list[Bin]:
         """Published as a figure alone."""
@@ -118,6 +126,17 @@ class OurResults:
         """Mean over seeds."""
         summary = over_runs(unique_runs(self.grid, size, stopped, self.schedule), subset)
         return None if summary is None else summary.mean
+
+    def stopping(self, size: str) -> tuple[float | None, float | None]:
+        """Means over the seeds that both have, since seeds can differ by more than the way of stopping."""
+        only, mixed = (
+            {record["seed"]: record for record in unique_runs(self.grid, size, stopped, self.schedule)
+             if test_evaluation(record) is not None}
+            for stopped in ("os", "mixed")
+        )  # fmt: skip
+        means = [over_runs([runs[seed] for seed in only if seed in mixed], "ms") for runs in (only, mixed)]
+        first, second = (None if summary is None else summary.mean for summary in means)
+        return first, second
 
     def curve(self, objective: str) -> list[Bin]:
         """Bins of the test set."""
