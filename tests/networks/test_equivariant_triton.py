@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from kernels import DEVICE, INTERPRETED, needs_kernels
 
+from kernels import DEVICE, INTERPRETED, needs_kernels
 from oneofmany.networks import equivariant
 from oneofmany.networks.equivariant import EquivariantNetwork
 from oneofmany.networks.equivariant_selector import EquivariantSelector

@@ -7,8 +7,8 @@ They run where a GPU is. Without one they can be interpreted (slowly) where trit
 
 import pytest
 import torch
-from kernels import DEVICE, needs_kernels
 
+from kernels import DEVICE, needs_kernels
 from oneofmany.networks import nlm_layers, nlm_objects, nlm_pairs
 from oneofmany.networks.nlm import nlm_for
 from oneofmany.networks.nlm_selector import nlm_selector_for

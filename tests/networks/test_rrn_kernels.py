@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 import torch
-from kernels import DEVICE, INTERPRETED, needs_kernels
 
+from kernels import DEVICE, INTERPRETED, needs_kernels
 from oneofmany.networks.rrn import RRN
 from oneofmany.networks.rrn_dropout import kept_counts, scale_of, step_keys, threshold_of
 from oneofmany.networks.rrn_graph import returning, sudoku_slots
