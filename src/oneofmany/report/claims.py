@@ -193,11 +193,11 @@ def unique_overfits(results: Results) -> Finding:
 
 def stopping_explains(results: Results) -> Finding:
     """Stopping on OS dev costs accuracy on MS queries with the same data, and most of what more data seem to cost."""
+    found = {size: results.stopping(size) for size in ("10k", "180k")}
     parts = []
-    for size in ("10k", "180k"):
-        only, mixed = results.stopping(size)
+    for size, (only, mixed) in found.items():
         parts.append((f"{size}: {_text(('OS dev', only), ('mixed dev', mixed))}", _less(only, mixed)))
-    (_, best), (worst, same_data) = results.stopping("10k"), results.stopping("180k")
+    (_, best), (worst, same_data) = found.values()
     if best is None or worst is None or same_data is None:
         return _all([*parts, ("how much of the difference it makes: –", None)])
     made, whole = same_data - worst, best - worst

@@ -25,10 +25,10 @@ from oneofmany.report.records import (
 from oneofmany.report.table import Cell, Column, Table, columns, difference, signed, slug
 
 
-def overall_by_seed(records: Sequence[Record]) -> dict[int, float]:
-    """Seed -> accuracy on all test queries, in percent."""
+def by_seed(records: Sequence[Record], subset: str) -> dict[int, float]:
+    """Seed -> accuracy on these test queries, in percent."""
     found = {record["seed"]: test_evaluation(record) for record in records}
-    scores = {seed: percent(evaluation["overall"]) for seed, evaluation in found.items() if evaluation is not None}
+    scores = {seed: percent(evaluation[subset]) for seed, evaluation in found.items() if evaluation is not None}
     return {seed: score for seed, score in scores.items() if score is not None}
 
 
@@ -39,7 +39,7 @@ def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
     commands: dict[str, tuple[str, ...]] = {}
     means: dict[str, Cell] = {}
     for task, variant in schedule.variants.items():
-        selectr, minloss = (overall_by_seed(grid.at(task, objective, variant)) for objective in ("selectr", "minloss"))
+        selectr, minloss = (by_seed(grid.at(task, o, variant), "overall") for o in ("selectr", "minloss"))
         shared = sorted(selectr.keys() & minloss.keys())
         if not shared:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Protocol
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from oneofmany.evaluation.statistics import mcnemar
 from oneofmany.report import paper
 from oneofmany.report.bins import Bin, bins_of
-from oneofmany.report.comparisons import compared_pair, overall_by_seed, unique_runs
+from oneofmany.report.comparisons import by_seed, compared_pair, unique_runs
 from oneofmany.report.records import Grid, Record, over_runs, test_evaluation
 
 FIRST_ENTRIES = 3
@@ -119,7 +120,7 @@ class OurResults:
 
     def gains(self, task: str) -> dict[int, float]:
         """Of the seeds that both have."""
-        selectr, minloss = (overall_by_seed(self._at(task, o)) for o in ("selectr", "minloss"))
+        selectr, minloss = (by_seed(self._at(task, o), "overall") for o in ("selectr", "minloss"))
         return {seed: selectr[seed] - minloss[seed] for seed in sorted(selectr.keys() & minloss.keys())}
 
     def unique(self, size: str, stopped: str, subset: str) -> float | None:
@@ -129,14 +130,10 @@ class OurResults:
 
     def stopping(self, size: str) -> tuple[float | None, float | None]:
         """Means over the seeds that both have, since seeds can differ by more than the way of stopping."""
-        only, mixed = (
-            {record["seed"]: record for record in unique_runs(self.grid, size, stopped, self.schedule)
-             if test_evaluation(record) is not None}
-            for stopped in ("os", "mixed")
-        )  # fmt: skip
-        means = [over_runs([runs[seed] for seed in only if seed in mixed], "ms") for runs in (only, mixed)]
-        first, second = (None if summary is None else summary.mean for summary in means)
-        return first, second
+        runs = (unique_runs(self.grid, size, stopped, self.schedule) for stopped in ("os", "mixed"))
+        only, mixed = (by_seed(records, "ms") for records in runs)
+        shared = only.keys() & mixed.keys()
+        return (fmean(only[s] for s in shared), fmean(mixed[s] for s in shared)) if shared else (None, None)
 
     def curve(self, objective: str) -> list[Bin]:
         """Bins of the test set."""
