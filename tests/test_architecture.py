@@ -9,21 +9,22 @@ PACKAGE = Path(__file__).parents[1] / "src" / "oneofmany"
 MAY_IMPORT = {
     "problems": set(),
     "exact": {"problems"},
-    "data": {"problems", "exact", "files"},
+    "data": {"problems", "exact", "files", "extras"},
     "objectives": set(),
     "networks": {"problems", "files"},
     "evaluation": {"problems", "data", "networks", "files"},
     "runs": {"files"},
     "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "files"},
     "recipes": {"data", "networks", "training"},
-    "report": {"problems", "data", "objectives", "networks", "evaluation", "runs", "files"},
+    "report": {"problems", "data", "objectives", "networks", "evaluation", "runs", "files", "extras"},
     "solving": {"problems", "exact", "networks"},
     "evaluating": {"problems", "data", "networks", "evaluation", "runs", "files"},
     "files": set(),
+    "extras": set(),
     "testing": {"problems", "exact"},
     "cli": {
         *("problems", "exact", "data", "networks", "objectives", "evaluation", "runs", "training", "recipes"),
-        *("report", "solving", "evaluating", "files"),
+        *("report", "solving", "evaluating", "files", "extras"),
     },
 }
 LIGHT = {"objectives": {"torch", "triton"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}

@@ -173,7 +173,7 @@ def test_show_text(call, tmp_path):
     assert out.startswith("0 solutions")
 
 
-def test_demo(call, tmp_path):
+def test_demo(call, tmp_path, monkeypatch):
     """The whole demo, with real training: MinLoss and SelectR are at least 20 points above Naive on MS queries."""
     folder = tmp_path / "demo"
     code, out, err = call("demo", "--out", folder)
@@ -188,6 +188,12 @@ def test_demo(call, tmp_path):
     assert min(ms["minloss"], ms["selectr"]) >= ms["naive"] + 0.2, ms
     code, again, _ = call("demo", "--out", folder)  # everything is there: nothing is trained again
     assert (code, again) == (0, out)
+    (folder / "report.html").unlink()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    code, _, err = call("demo", "--out", folder)
+    assert code == 0
+    assert "no report is written: jinja2 is needed for the HTML report and is not installed: pip install" in err
+    assert not (folder / "report.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Import of a user's own pairs, and export."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -57,6 +58,17 @@ def test_a_task_round_trip(tmp_path, task, suffix):
     assert (again.total == dataset.total).all()
     for ours, theirs in zip(again.relations, dataset.relations, strict=True):
         assert sorted(ours[ours[:, 0] >= 0].tolist()) == sorted(theirs[theirs[:, 0] >= 0].tolist())
+
+
+def test_parquet_is_an_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "p.parquet"
+    sentence = r"pyarrow is needed for Parquet files and is not installed: pip install 'oneofmany\[parquet\]'"
+    with pytest.raises(ValueError, match=sentence):
+        export_parquet(build_nqueens(6, 4), path)
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=sentence):
+        import_pairs(path)
 
 
 def test_parquet_of_queries(tmp_path):

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 import torch
 
-import oneofmany.report.writing
+from oneofmany.cli import run
 from oneofmany.cli.report import report
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.files import FileError
@@ -17,6 +18,8 @@ from oneofmany.report import find_runs, read_records, write_report
 from oneofmany.report.boards import trace_runs
 
 from .records import fake_grid, fake_record
+
+INSTALL = "pip install 'oneofmany[report]'"
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +97,24 @@ def test_runs_without_evaluations(results, tmp_path):
 
 
 def test_without_matplotlib(records, tmp_path, monkeypatch):
-    monkeypatch.setattr(oneofmany.report.writing, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = []
     write_report(records, tmp_path / "report.html", tell=said.append)
     assert "need matplotlib" in (tmp_path / "report.html").read_text()
-    assert "pip install" in said[0]
+    assert said == ["matplotlib is needed for the figures of the report and is not installed: " + INSTALL]
+
+
+def test_without_jinja2(results, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    out = tmp_path / "report.html"
+    assert run(["report", str(results), "--out", str(out)]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"oneofmany: jinja2 is needed for the HTML report and is not installed: {INSTALL}\n",
+    )
+    with pytest.raises(ValueError, match="jinja2 is needed for the HTML report"):
+        write_report([], out)
+    assert not out.exists()
 
 
 def test_a_run_at_its_beginning(tmp_path):

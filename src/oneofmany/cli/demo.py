@@ -32,6 +32,7 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     from oneofmany.cli.sweep import sweep
     from oneofmany.data import Dataset
     from oneofmany.data.benchmark import find_benchmark
+    from oneofmany.extras import missing
     from oneofmany.report import read_records, write_report
     from oneofmany.report.boards import trace_runs
 
@@ -60,9 +61,12 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     for objective in ("naive", "minloss"):
         _solve(console, test, row, runs[objective], objective)
 
-    report = out / "report.html"
-    write_report(records, report, force=True, viewers=trace_runs(runs.values(), test))
-    console.print(f"\nThe report, with a viewer that steps through such boards: {report.resolve()}")
+    if lacking := missing("jinja2"):
+        say(f"no report is written: {lacking}")
+    else:
+        report = out / "report.html"
+        write_report(records, report, force=True, viewers=trace_runs(runs.values(), test), tell=say)
+        console.print(f"\nThe report, with a viewer that steps through such boards: {report.resolve()}")
     console.print("Go on: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
     return 0
 

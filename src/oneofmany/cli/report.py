@@ -29,9 +29,11 @@ def report(
         boards: a data file; its first MS queries are answered by the networks of the run folders in the board viewer.
         force: overwrite existing files.
     """
+    from oneofmany.extras import require
     from oneofmany.files import check_writable
     from oneofmany.report import find_runs, read_records, write_report
 
+    require("jinja2")
     check_writable(out, force)
     records, viewers = read_records(runs, say), []
     if boards is not None:

@@ -25,7 +25,7 @@ TASK/OBJECTIVE/tiny in a minute on a laptop.
   --train FILE    your own training data instead of the benchmark's
   --dev FILE      your own dev data
   --resume RUN    go on with a run where it stopped
-  --tensorboard   write RUN/tensorboard too (pip install oneofmany[tensorboard])
+  --tensorboard   write RUN/tensorboard too (pip install 'oneofmany[tensorboard]')
 
 Example: oneofmany train nqueens/minloss/tiny --seed 1729 --out runs/first
 On several GPUs: torchrun --nproc-per-node 4 -m oneofmany train nqueens/minloss/equivariant

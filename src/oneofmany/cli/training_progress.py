@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from oneofmany.cli.terminal import say
+from oneofmany.extras import require
 
 Watch = Callable[[dict[str, Any]], None]
 EVERY = 10.0
@@ -49,10 +50,9 @@ def show_training(folder: Path, tensorboard: bool = False) -> Iterator[Watch | N
 
 
 def _tensorboard() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ValueError("--tensorboard needs the tensorboard package: pip install oneofmany[tensorboard]") from None
+    require("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter
 
 

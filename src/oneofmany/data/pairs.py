@@ -13,6 +13,7 @@ import torch
 
 from oneofmany.data.dataset import Dataset
 from oneofmany.exact import LIMIT, count
+from oneofmany.extras import require
 from oneofmany.files import FileError, write_whole
 from oneofmany.problems import TASKS, Problem
 from oneofmany.problems.tasks.task import BLANKS, SYMBOLS
@@ -232,8 +233,7 @@ def export_parquet(dataset: Dataset, path: str | Path, *, pairs: bool = False, f
 
 
 def _pyarrow() -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError("Parquet files need pyarrow: install it with pip install 'oneofmany[parquet]'") from None
+    require("pyarrow")
+    from pyarrow import parquet
+
     return parquet

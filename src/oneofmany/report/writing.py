@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from oneofmany.extras import missing, require
 from oneofmany.files import FileError, check_writable, write_whole
 from oneofmany.report.claims import check_claims, claims_markdown
 from oneofmany.report.html import render
@@ -34,16 +34,17 @@ def write_report(
         viewers: (title, data of ``viewer.trace``) of predictions for the board viewer.
         tell: called with a sentence about what could not be drawn.
     """
+    require("jinja2")
     check_writable(out, force)
     folder = None if export is None else _export_folder(Path(export), force)
     grid = Grid.of(records)
     charts = None
-    if find_spec("matplotlib"):
+    if lacking := missing("matplotlib"):
+        tell(lacking)
+    else:
         from oneofmany.report.figures import all_charts
 
         charts = all_charts(grid)
-    else:
-        tell("figures need matplotlib, so none are drawn: pip install matplotlib")
     page = render(grid, charts, viewers)
     if folder is not None:
         for name, data in _files(grid, charts or []):

@@ -1,0 +1,42 @@
+"""Optional packages: what each is for, which extra installs it, and what to say where it is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+
+@dataclass(frozen=True)
+class OptionalPackage:
+    """An optional package: the extra of ``oneofmany`` that installs it, and what it is for."""
+
+    extra: str
+    use: str
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return f"pip install 'oneofmany[{self.extra}]'"
+
+
+OPTIONAL = {
+    "jinja2": OptionalPackage("report", "the HTML report"),
+    "matplotlib": OptionalPackage("report", "the figures of the report"),
+    "pyarrow": OptionalPackage("parquet", "Parquet files"),
+    "tensorboard": OptionalPackage("tensorboard", "train --tensorboard"),
+}
+"""Optional packages by the name under which they are imported."""
+
+
+def missing(package: str) -> str | None:
+    """Return a sentence about how to install an optional package, or None where it is installed."""
+    if find_spec(package) is not None:
+        return None
+    about = OPTIONAL[package]
+    return f"{package} is needed for {about.use} and is not installed: {about.install}"
+
+
+def require(package: str) -> None:
+    """Raise a ``ValueError`` of one sentence where an optional package is not installed."""
+    if sentence := missing(package):
+        raise ValueError(sentence)
