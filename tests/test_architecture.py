@@ -21,10 +21,11 @@ MAY_IMPORT = {
     "evaluating": {"problems", "data", "networks", "evaluation", "runs", "files"},
     "files": set(),
     "extras": set(),
+    "doctor": {"problems", "exact", "networks", "objectives", "solving", "extras"},
     "testing": {"problems", "exact"},
     "cli": {
         *("problems", "exact", "data", "networks", "objectives", "evaluation", "runs", "training", "recipes"),
-        *("report", "solving", "evaluating", "files", "extras"),
+        *("report", "solving", "evaluating", "files", "extras", "doctor"),
     },
 }
 LIGHT = {"objectives": {"torch", "triton"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}

@@ -1,0 +1,174 @@
+"""Looks at an installation: what is there, whether it works, and how fast it is.
+
+    facts = examine()
+    works(facts)                                       # False where something that is needed does not work
+
+Nothing that may be missing is imported before it is looked for, and one broken part does not hide the others: it is
+``{"error": ...}`` in the facts.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import metadata
+from typing import Any
+
+import oneofmany
+from oneofmany.extras import OPTIONAL
+
+NEEDED = ("torch", "numpy", "safetensors", "numba", "scipy", "tyro", "rich")
+PUZZLE = "....5....2......71...6....4.4...1..7....8....7.93.......6........59.3....84...5.3"
+"""A minimal Sudoku with 21 givens."""
+
+Facts = dict[str, Any]
+
+
+def examine() -> Facts:
+    """Return versions, devices, speeds and the state of the bundled weights, ready for JSON; takes some seconds."""
+    devices = _safely(_devices)
+    places = ["cpu", *(f"cuda:{i}" for i in range(len(devices.get("cuda", ()))))]
+    with ExitStack() as afterwards:
+        return {
+            "versions": {
+                "oneofmany": oneofmany.__version__,
+                "python": platform.python_version(),
+                **{name: _version(name) for name in (*NEEDED, *OPTIONAL, "triton")},
+            },
+            "devices": devices,
+            "numba_cache": _safely(_numba_cache, afterwards),  # before anything is compiled
+            "enumerator": _safely(_enumerator),
+            "training_step": {place: _safely(_training_step, place) for place in places},
+            "weights": _safely(_weights),
+        }
+
+
+def works(facts: Facts) -> bool:
+    """Whether everything that is needed is installed and works; optional packages may be missing."""
+    return all(facts["versions"][name] is not None for name in NEEDED) and not _broken(facts)
+
+
+def _broken(facts: Facts) -> bool:
+    return "error" in facts or any(_broken(one) for one in facts.values() if isinstance(one, dict))
+
+
+def _safely(look: Callable[..., Facts], *arguments: Any) -> Facts:
+    """What ``look`` finds, or what kept it from looking."""
+    try:
+        return look(*arguments)
+    except Exception as error:  # whatever a broken installation raises
+        return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _devices() -> Facts:
+    import torch
+
+    cuda = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    return {
+        "cpu": {"machine": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
+        "cuda": [{"name": one.name, "memory_gib": round(one.total_memory / 2**30, 1)} for one in cuda],
+    }
+
+
+def _numba_cache(afterwards: ExitStack) -> Facts:
+    """Where numba keeps compiled code. If that is nowhere, it keeps it in a temporary folder until ``afterwards``.
+
+    Without a place for its cache numba refuses to compile, and every part that uses the enumerator would look broken.
+    """
+    import numba
+
+    try:
+        return {"folder": numba.njit(cache=True)(_compiled).stats.cache_path}
+    except RuntimeError:
+        afterwards.callback(setattr, numba.config, "CACHE_DIR", numba.config.CACHE_DIR)
+        numba.config.CACHE_DIR = afterwards.enter_context(tempfile.TemporaryDirectory(prefix="oneofmany-"))
+    raise RuntimeError(
+        "numba cannot cache compiled code beside the package or in the home directory, and exact search needs it: "
+        "set NUMBA_CACHE_DIR to a folder that can be written"
+    )
+
+
+def _compiled() -> None:
+    """What numba is asked to keep."""
+
+
+def _enumerator() -> Facts:
+    import numpy as np
+
+    from oneofmany.exact import count
+    from oneofmany.problems.tasks.sudoku import parse
+
+    query = parse(PUZZLE)
+    queries = np.repeat(query.values[None], 2000, 0)
+    preparing, _ = _timed(lambda: count(query.problem, queries[:1], limit=2))
+    seconds, totals = _timed(lambda: count(query.problem, queries, limit=2, threads=1))
+    if not (totals == 1).all():
+        raise ValueError(f"a Sudoku with one solution was counted to have {totals.max()}")
+    return {"microseconds_per_sudoku": round(1e6 * seconds / len(queries), 1), "preparing_seconds": round(preparing, 2)}
+
+
+def _training_step(device: str) -> Facts:
+    """Forward, MinLoss, backward and AdamW: the equivariant network on 32 queries of 8-queens, 16 steps."""
+    import torch
+
+    from oneofmany.networks.building import NetworkSettings, build_network
+    from oneofmany.objectives import MinLoss
+    from oneofmany.problems import Batch, nqueens
+
+    problem = nqueens(8)
+    network = build_network(NetworkSettings(kind="equivariant", width=64, steps=16), problem, device=device)
+    optimiser = torch.optim.AdamW(network.parameters())
+    draw = torch.Generator().manual_seed(0)
+    solutions = torch.randint(8, (32, 2, 8), generator=draw).to(device)
+    mask = torch.ones(32, 2, dtype=torch.bool, device=device)
+    batch = Batch(solutions[:, 0] + 1, solutions, mask, mask.sum(1), problem)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        MinLoss()(network(batch), solutions, mask).backward()
+        optimiser.step()
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    step()
+    return {"milliseconds": round(1000 * min(_timed(step)[0] for _ in range(5)), 2)}
+
+
+def _weights() -> Facts:
+    from oneofmany.problems import TASKS
+
+    return {task: _safely(_weights_of, task) for task in TASKS}
+
+
+def _weights_of(task: str) -> Facts:
+    from oneofmany.solving import bundled
+
+    if not bundled(task).is_file():
+        return {"bundled": False}
+    saved = oneofmany.load(bundled(task))
+    on_test = saved.card.get("accuracy", {}).get(f"{task}-test")
+    return {
+        "bundled": True,
+        "network": saved.settings.kind,
+        "size": saved.size,
+        "parameters": sum(one.numel() for one in saved.network.parameters()),
+        "recipe": saved.card.get("recipe"),
+        "test": on_test and on_test["overall"],
+    }
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
