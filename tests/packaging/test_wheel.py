@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 import oneofmany
+from oneofmany.doctor import NEEDED
+from oneofmany.extras import OPTIONAL
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -71,6 +73,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     assert wheel.name == f"{NAME}-py3-none-any.whl"
 
 
+def name_of(requirement):
+    return re.match(r"[\w-]+", requirement)[0]
+
+
 def test_what_the_wheel_says_about_itself(built):
     with zipfile.ZipFile(built[0]) as archive:
         about = email.message_from_string(archive.read(f"{NAME}.dist-info/METADATA").decode())
@@ -78,8 +84,16 @@ def test_what_the_wheel_says_about_itself(built):
     assert (about["Name"], about["Version"]) == ("oneofmany", oneofmany.__version__)
     assert (about["License-Expression"], about["Requires-Python"]) == ("Apache-2.0", ">=3.11")
     assert about["Summary"] == PROJECT["description"]
-    needed = {entry for entry in about.get_all("Requires-Dist", []) if "extra ==" not in entry}
+    entries = about.get_all("Requires-Dist", [])
+    needed = {entry for entry in entries if "extra ==" not in entry}
     assert needed == set(PROJECT["dependencies"])
+    assert {name_of(entry) for entry in needed} == {"torch", "numpy", "safetensors", "numba", "scipy", "tyro", "rich"}
+    assert {name_of(entry) for entry in needed} == set(NEEDED)
+    assert set(about.get_all("Provides-Extra")) == {"report", "parquet", "tensorboard", "all", "docs", "dev"}
+    extras = {(extra, name_of(entry)) for entry in entries for extra in re.findall(r"extra == '(\w+)'", entry)}
+    assert {name for extra, name in extras if extra == "report"} == {"matplotlib", "jinja2"}
+    assert {(package.extra, name) for name, package in OPTIONAL.items()} <= extras
+    assert {name for extra, name in extras if extra == "all"} == set(OPTIONAL)
     assert "[console_scripts]\noneofmany = oneofmany.cli:main" in scripts
 
 
@@ -139,7 +153,13 @@ def test_the_wheel_works_without_the_repository(built, tmp_path):
     # A folder that a .pth file names is searched; the .pth files in it, such as the editable install's, are not read.
     borrowed = [place for place in sys.path if re.search(r"(site|dist)-packages$", place)]
     (packages / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
+    # A base install: the extras cannot be imported, although they lie in the borrowed folder.
+    (packages / "base.pth").write_text(f"import sys; sys.modules.update(dict.fromkeys({list(OPTIONAL)}))\n")
     try_out(python, tmp_path / "empty")
+    report = [python.parent / "oneofmany", "report", ".", "--out", "report.html"]
+    done = subprocess.run(report, capture_output=True, text=True, check=False, cwd=tmp_path / "empty")
+    sentence = "jinja2 is needed for the HTML report and is not installed: pip install 'oneofmany[report]'"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"oneofmany: {sentence}\n")
 
 
 @pytest.mark.slow
