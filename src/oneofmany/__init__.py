@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from oneofmany.networks.saved import SavedNetwork
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 
 def load(name: str | Path, *, device: torch.device | str = "cpu") -> SavedNetwork:
