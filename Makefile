@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint docs results benchmark wheel clean
+.PHONY: demo test test-slow lint hooks docs results benchmark wheel clean
 
 demo: .venv/installed
 	$(BIN)/oneofmany demo
@@ -19,6 +19,9 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+hooks: .venv/installed
+	$(BIN)/pre-commit install
 
 docs: .venv/installed
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build

@@ -86,13 +86,16 @@ def _numba_cache(afterwards: ExitStack) -> Facts:
 
     Without a place for its cache numba refuses to compile, and every part that uses the enumerator would look broken.
     """
-    import numba
+    from numba import njit
+    from numba.core import config
 
     try:
-        return {"folder": numba.njit(cache=True)(_compiled).stats.cache_path}
+        kept: Any = njit(cache=True)(_compiled)
+        return {"folder": kept.stats.cache_path}
     except RuntimeError:
-        afterwards.callback(setattr, numba.config, "CACHE_DIR", numba.config.CACHE_DIR)
-        numba.config.CACHE_DIR = afterwards.enter_context(tempfile.TemporaryDirectory(prefix="oneofmany-"))
+        settings: Any = config
+        afterwards.callback(setattr, settings, "CACHE_DIR", settings.CACHE_DIR)
+        settings.CACHE_DIR = afterwards.enter_context(tempfile.TemporaryDirectory(prefix="oneofmany-"))
     raise RuntimeError(
         "numba cannot cache compiled code beside the package or in the home directory, and exact search needs it: "
         "set NUMBA_CACHE_DIR to a folder that can be written"
