@@ -13,6 +13,9 @@ from docutils.statemachine import StringList
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
 
+SINGLE_MODULES = ("oneofmany.evaluating", "oneofmany.solving", "oneofmany.testing")
+"""Rooms that are one module; the other modules beside the packages are helpers of theirs."""
+
 
 class Room(Directive):
     """``.. room:: oneofmany.data oneofmany.data.pairs``: every public name of these modules, with its docstring.
@@ -55,12 +58,12 @@ def public_names(place: str) -> list[str]:
 
 
 def rooms() -> list[str]:
-    """The rooms of the library that the reference shows: all but the command line, whose page is its reference."""
+    """The rooms that the reference shows: the packages but the command line, and the modules that users call."""
     import oneofmany
 
-    others = {"oneofmany.__main__", "oneofmany.cli", "oneofmany.files", "oneofmany.weights"}
-    found = {module.name for module in pkgutil.iter_modules(oneofmany.__path__, "oneofmany.")}
-    return ["oneofmany", *sorted(found - others)]
+    found = pkgutil.iter_modules(oneofmany.__path__, "oneofmany.")
+    names = {module.name for module in found if module.ispkg or module.name in SINGLE_MODULES}
+    return ["oneofmany", *sorted(names - {"oneofmany.cli"})]
 
 
 def _modules(place: str) -> list[str]:
