@@ -10,11 +10,13 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from docutils.utils.math.latex2mathml import tex2mathml
 from myst_parser.parsers.sphinx_ import MystParser
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import notebook
+import reference
 
 import oneofmany
 from oneofmany.cli import run
@@ -22,14 +24,24 @@ from oneofmany.cli import run
 project = "oneofmany"
 author = "The oneofmany authors"
 version = release = oneofmany.__version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+myst_update_mathjax = False
+default_role = "code"  # `[B,R,V]` in a docstring
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 90
+toc_object_entries_show_parents = "hide"
+copybutton_prompt_text = "$ "
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "oneofmany"
 html_show_copyright = False
 html_extra_path = ["report.html"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"top_of_page_buttons": []}
 
 
 class CommandHelp(Directive):
@@ -68,8 +80,18 @@ class NotebookParser(MystParser):
         super().parse(notebook.markdown(json.loads(inputstring)), document)
 
 
+def show_formula(translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML, which browsers draw themselves: no script, no request."""
+    block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
 def setup(app) -> None:
     """Tell Sphinx about the above."""
+    app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
+    reference.setup(app)
     app.add_directive("command-help", CommandHelp)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)

@@ -1,20 +1,28 @@
-"""The site builds without a warning, and says something about every command and every metric."""
+"""The site builds without a warning, needs nothing from elsewhere, and has every command, metric and public name."""
 
+import ast
 import json
+import pkgutil
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import oneofmany
 from oneofmany.cli import COMMANDS, run
 from oneofmany.training import train
+from report.browser import Browser, find_chromium
 from small_runs import files, small, write_data
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 COMMAND_PAGE = (DOCS / "command-line.md").read_text()
 NOT_RUN = ("doctor", "demo")
 """Examples that take longer: the doctor has a test of its own, and .ci/run runs the demo."""
@@ -25,15 +33,155 @@ def names(tree, before=""):
         yield from names(place, f"{before}{name} ") if isinstance(place, dict) else [before + name]
 
 
-def test_the_site_builds_without_warnings(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site; it builds without a warning."""
     pytest.importorskip("furo")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "objectives" / "selectr.html").exists()
-    # The report is a page as it is, and the results lead to it.
-    assert (tmp_path / "report.html").read_bytes() == (DOCS / "report.html").read_bytes()
-    assert 'href="report.html"' in (tmp_path / "results.html").read_text()
+    return folder
+
+
+def pages(site):
+    """The pages that Sphinx made: all but the report, which is a page of its own making."""
+    found = [page for page in sorted(site.rglob("*.html")) if page.name != "report.html"]
+    assert len(found) > 30
+    return found
+
+
+def test_the_report_is_a_page_as_it_is(site):
+    assert (site / "report.html").read_bytes() == (DOCS / "report.html").read_bytes()
+    assert 'href="report.html"' in (site / "results.html").read_text()
+
+
+class References(HTMLParser):
+    """What a page loads, by itself or with its styles: everything but links to follow."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        loads = {"link": ("href",), "a": ()}.get(tag, ("src", "srcset", "data", "poster", "href", "xlink:href"))
+        own = dict(attrs)
+        if own.get("rel") not in ("canonical", "author"):
+            self.found += [own[name] for name in loads if own.get(name)]
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    elsewhere = re.compile(r"^(https?:)?//")
+    for page in pages(site):
+        references = References()
+        references.feed(page.read_text())
+        assert references.found
+        assert not [place for place in references.found if elsewhere.match(place)], page
+    for style in site.rglob("*.css"):
+        text = re.sub(r"/\*.*?\*/", "", style.read_text(), flags=re.DOTALL)
+        loaded = re.findall(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)", text)
+        assert not [place for pair in loaded for place in pair if elsewhere.match(place)], style
+
+
+def test_formulas_are_drawn_by_the_browser_itself(site):
+    total = 0
+    for page in sorted((DOCS / "objectives").glob("*.md")):
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        formulas = len(re.findall(r"\$\$.+?\$\$|\$[^$\n]+\$", text, flags=re.DOTALL))
+        html = (site / "objectives" / f"{page.stem}.html").read_text()
+        assert html.count("<math ") == formulas, page
+        assert "$$" not in re.sub(r"<pre>.*?</pre>", "", html, flags=re.DOTALL)
+        total += formulas
+    assert total > 10
+
+
+def described(site):
+    """The full names that the reference describes."""
+    from sphinx.util.inventory import InventoryFile
+
+    with (site / "objects.inv").open("rb") as file:
+        kinds = InventoryFile.load(file, "", lambda base, place: place)
+    return {name for kind, entries in kinds.items() if kind.startswith("py:") for name in entries}
+
+
+def test_every_public_name_is_in_the_reference(site):
+    reference, found = runpy.run_path(str(DOCS / "reference.py")), described(site)
+    rooms = reference["rooms"]()
+    assert {"oneofmany", "oneofmany.objectives", "oneofmany.solving", "oneofmany.testing"} <= set(rooms)
+    for room in rooms:
+        names = set(reference["public_names"](room))
+        assert names, room
+        assert names <= found, f"{room}: {', '.join(sorted(names - found))}"
+    ends = {name.rsplit(".", 1)[-1] for name in found}
+    for module in pkgutil.walk_packages(oneofmany.__path__, "oneofmany."):
+        if module.ispkg and not module.name.startswith("oneofmany.cli"):
+            missing = set(getattr(import_module(module.name), "__all__", ())) - ends
+            assert not missing, f"{module.name}: {', '.join(sorted(missing))}"
+
+
+def test_what_pages_and_examples_import_is_in_the_reference(site):
+    found, code = described(site), [path.read_text() for path in (ROOT / "examples").glob("*.py")]
+    for page in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        code += re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    for node in (node for text in code for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("oneofmany"):
+            missing = {f"{node.module}.{alias.name}" for alias in node.names} - found
+            assert not missing, missing
+
+
+WIDE = """
+(() => {
+  const found = [], scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
+  if (document.documentElement.scrollWidth > innerWidth) found.push("the page itself");
+  for (const part of document.querySelectorAll("article :is(table, pre, math, img, svg, h1, h2, h3, p, li, dt)")) {
+    let right = part.getBoundingClientRect().right, box = part;
+    while (right > innerWidth + 0.5 && (box = box.parentElement) && box.tagName != "ARTICLE")
+      if (scrolls(box)) right = box.getBoundingClientRect().right;
+    const cut = !scrolls(part) && part.scrollWidth > part.clientWidth + 1
+      && getComputedStyle(part).overflowX != "visible";
+    if (right > innerWidth + 0.5 || cut) found.push(part.outerHTML.slice(0, 200));
+  }
+  return found;
+})()
+"""
+"""What is wider than the window and can not be scrolled to."""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    program = find_chromium()
+    if program is None:
+        pytest.skip("needs Chromium")
+    browser = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+def test_nothing_is_cut_off_on_phones_and_screens(site, browser):
+    for page in pages(site):
+        browser.open(page)
+        for width in (390, 1400):
+            browser.emulate(width)
+            assert browser.evaluate(WIDE) == [], f"{page} at {width} px"
+    assert all(url.startswith(("file:", "data:")) for url in browser.requests)
+
+
+COPIED = """
+(() => {
+  const copied = [];
+  document.execCommand = () => copied.push([...document.querySelectorAll("textarea")].at(-1).value);
+  document.querySelectorAll(".copybtn").forEach(button => button.click());
+  return copied;
+})()
+"""
+"""What every copy button copies."""
+
+
+def test_code_is_copied_without_prompts(site, browser):
+    browser.open(site / "data.html")
+    assert "python benchmarks/data.py --clues sudoku17.txt" in browser.evaluate(COPIED)
+    browser.open(site / "index.html")
+    assert any("loss.backward()" in text for text in browser.evaluate(COPIED))
 
 
 @pytest.mark.parametrize("command", list(names(COMMANDS)))
