@@ -12,18 +12,17 @@ MAY_IMPORT = {
     "data": {"problems", "exact", "files"},
     "objectives": set(),
     "networks": {"problems", "files"},
-    "evaluation": {"problems", "data", "networks", "files"},
+    "evaluation": {"problems", "data", "networks", "runs", "files"},
     "runs": {"files"},
     "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "files"},
     "recipes": {"data", "networks", "training"},
     "report": {"problems", "data", "objectives", "networks", "evaluation", "runs", "files"},
     "solving": {"problems", "exact", "networks"},
-    "evaluating": {"problems", "data", "networks", "evaluation", "runs", "files"},
     "files": set(),
     "testing": {"problems", "exact"},
     "cli": {
         *("problems", "exact", "data", "networks", "objectives", "evaluation", "runs", "training", "recipes"),
-        *("report", "solving", "evaluating", "files"),
+        *("report", "solving", "files"),
     },
 }
 LIGHT = {"objectives": {"torch", "triton"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}

@@ -1,4 +1,4 @@
-"""Evaluation: accuracy by validity, predictions on disk, statistics over seeds and between networks."""
+"""Evaluation: accuracy by validity, runs on data files, predictions on disk, statistics over seeds and between networks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,10 @@ from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mc
 if TYPE_CHECKING:
     from oneofmany.evaluation.accuracy import Outcomes, Readout, evaluate
     from oneofmany.evaluation.predictions import load_predictions, save_predictions
+    from oneofmany.evaluation.runs import Evaluated, evaluate_run
 
 __all__ = [
+    "Evaluated",
     "Gain",
     "McNemar",
     "Outcomes",
@@ -17,6 +19,7 @@ __all__ = [
     "Score",
     "SeedSummary",
     "evaluate",
+    "evaluate_run",
     "gain",
     "load_predictions",
     "mcnemar",
@@ -30,6 +33,6 @@ def __getattr__(name: str) -> Any:
     # Whoever wants statistics alone, as the report does, does not wait for torch.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from oneofmany.evaluation import accuracy, predictions
+    from oneofmany.evaluation import accuracy, predictions, runs
 
-    return getattr(predictions if name.endswith("_predictions") else accuracy, name)
+    return next(getattr(module, name) for module in (accuracy, predictions, runs) if hasattr(module, name))

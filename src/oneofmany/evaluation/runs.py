@@ -1,4 +1,6 @@
-"""Evaluates a run on a data file and keeps what it answered, so that nothing is evaluated twice by accident.
+"""Evaluates a run on a data file and keeps its answers, so that nothing is evaluated twice by accident.
+
+    from oneofmany.evaluation import evaluate_run
 
     evaluated = evaluate_run("runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
     print(evaluated.summary["ms"])
