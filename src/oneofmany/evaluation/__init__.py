@@ -1,4 +1,4 @@
-"""Evaluation: accuracy by validity, runs on data files, predictions on disk, statistics over seeds and between networks."""
+"""Evaluation: accuracy by validity, of networks and of runs, predictions on disk, statistics over seeds and networks."""
 
 from typing import TYPE_CHECKING, Any
 
