@@ -9,21 +9,22 @@ PACKAGE = Path(__file__).parents[1] / "src" / "oneofmany"
 MAY_IMPORT = {
     "problems": set(),
     "exact": {"problems"},
-    "data": {"problems", "exact", "files", "tensor_files"},
+    "data": {"problems", "exact", "files", "tensor_files", "progress"},
     "objectives": set(),
     "networks": {"problems", "files", "tensor_files"},
-    "evaluation": {"problems", "data", "networks", "runs", "files", "tensor_files"},
+    "evaluation": {"problems", "data", "networks", "runs", "files", "tensor_files", "progress"},
     "runs": {"files", "tensor_files"},
     "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "files"},
     "recipes": {"data", "networks", "training"},
     "report": {"problems", "data", "objectives", "networks", "evaluation", "runs", "files"},
-    "solving": {"problems", "exact", "networks"},
+    "solving": {"problems", "exact", "networks", "progress"},
     "files": set(),
+    "progress": set(),
     "tensor_files": {"files"},
     "testing": {"problems", "exact"},
     "cli": {
         *("problems", "exact", "data", "networks", "objectives", "evaluation", "runs", "training", "recipes"),
-        *("report", "solving", "files"),
+        *("report", "solving", "files", "progress"),
     },
 }
 LIGHT = {"objectives": {"torch", "triton"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from oneofmany.networks.nlm_machine import Precision
 from oneofmany.networks.rrn import RRN
 from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.problems import Problem
+from oneofmany.progress import Progress
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
@@ -76,7 +77,7 @@ def evaluate_run(
     patience: int | None = None,
     name: str | None = None,
     force: bool = False,
-    tell: Callable[[str, int, int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Evaluated:
     """Evaluate a network on a data file. A run folder keeps the predictions, and gives them back the next time.
 
