@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from oneofmany.cli.train import resolve
 from oneofmany.networks.building import NetworkSettings
 from oneofmany.recipes import recipes
+from oneofmany.recipes.fields import resolve
 from oneofmany.training.settings import PhaseSettings, SelectorTraining, Settings, differences, from_json, to_json
 from small_runs import fields, small
 

@@ -83,8 +83,9 @@ def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, nam
 
     def on(rows: np.ndarray) -> Compared:
         ours, theirs = (valid[rows] for valid in pair)
-        scores = [Score(int(valid.sum()), len(valid)) for valid in (ours, theirs)]
-        return Compared(*scores, mcnemar(ours, theirs), int((ours & theirs).sum()), int((~ours & ~theirs).sum()))
+        first, second = (Score(int(valid.sum()), len(valid)) for valid in (ours, theirs))
+        both, neither = int((ours & theirs).sum()), int((~ours & ~theirs).sum())
+        return Compared(first, second, mcnemar(ours, theirs), both, neither)
 
     about = {"name": data.stem, "checksum": dataset.header()["checksum"], "queries": len(dataset)}
     return Comparison(about, on(~dataset.multiple), on(dataset.multiple), on(np.ones(len(dataset), bool)))
