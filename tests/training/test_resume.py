@@ -32,7 +32,7 @@ EVERYTHING = {
         reveal=0.4,
         keep_pretrained=True,
     ),
-    "iexplr": small("iexplr", starts=2, start_temperature=1.0, clip=1.0),
+    "iexplr": small("iexplr", clip=1.0),
     "rrn": small("selectr", "rrn", selector_training=SelectorTraining(updates=3, sample=True, copy_interval=2)),
     "nlm": small("selectr", "nlm", selector_training=SelectorTraining(updates=3, reward="exact")),
     "second": small("minloss", second=PhaseSettings(updates=4, batch=4), epsilon=0.5, log_every=3),

@@ -157,7 +157,7 @@ class Trainer:
         over = at.update >= phase.settings.updates
         while not over:
             lr = schedule.lr(at.update, at.progress)
-            updater.run(at.update, lr, at.progress)
+            updater.run(at.update, lr)
             at.update += 1
             at.all_updates += 1
             over = at.update >= phase.settings.updates
