@@ -13,7 +13,7 @@ from docutils.statemachine import StringList
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
 
-SINGLE_MODULES = ("oneofmany.evaluating", "oneofmany.solving", "oneofmany.testing")
+SINGLE_MODULES = ("oneofmany.testing",)
 """Rooms that are one module; the other modules beside the packages are helpers of theirs."""
 
 

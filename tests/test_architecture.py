@@ -1,6 +1,9 @@
-"""Arrows between the rooms never point back."""
+"""Arrows between the rooms never point back, and the house stays one that can be walked through."""
 
 import ast
+import re
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -9,23 +12,24 @@ PACKAGE = Path(__file__).parents[1] / "src" / "oneofmany"
 MAY_IMPORT = {
     "problems": set(),
     "exact": {"problems"},
-    "data": {"problems", "exact", "files", "extras"},
+    "data": {"problems", "exact", "files", "tensor_files", "progress", "extras"},
     "objectives": set(),
-    "networks": {"problems", "files"},
-    "evaluation": {"problems", "data", "networks", "files"},
-    "runs": {"files"},
+    "networks": {"problems", "files", "tensor_files"},
+    "evaluation": {"problems", "data", "networks", "runs", "files", "tensor_files", "progress"},
+    "runs": {"files", "tensor_files"},
     "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "files"},
     "recipes": {"data", "networks", "training"},
     "report": {"problems", "data", "objectives", "networks", "evaluation", "runs", "files", "extras"},
-    "solving": {"problems", "exact", "networks"},
-    "evaluating": {"problems", "data", "networks", "evaluation", "runs", "files"},
+    "solving": {"problems", "exact", "networks", "progress"},
     "files": set(),
     "extras": set(),
     "doctor": {"problems", "exact", "networks", "objectives", "solving", "extras"},
+    "progress": set(),
+    "tensor_files": {"files"},
     "testing": {"problems", "exact"},
     "cli": {
         *("problems", "exact", "data", "networks", "objectives", "evaluation", "runs", "training", "recipes"),
-        *("report", "solving", "evaluating", "files", "extras", "doctor"),
+        *("report", "solving", "files", "progress", "extras", "doctor"),
     },
 }
 LIGHT = {"objectives": {"torch", "triton"}, "networks": {"torch", "numpy", "triton"}, "problems": {"torch", "numpy"}}
@@ -36,17 +40,38 @@ def room_of(path):
 
 
 def imports(path):
-    """Absolute names of the modules that a file imports."""
+    """Absolute names of the modules that a file imports, anywhere in it: inside functions too."""
     package = ["oneofmany", *path.relative_to(PACKAGE).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
-            yield ".".join([*base, node.module or ""]).rstrip(".")
+            name = ".".join([*base, node.module or ""]).rstrip(".")
+            # ``from room import module`` imports the module; all else is a name in the room's ``__init__``.
+            modules = [f"{name}.{alias.name}" for alias in node.names if f"{name}.{alias.name}" in FILES]
+            yield from modules
+            if len(modules) < len(node.names):
+                yield name
 
 
-MODULES = [p for p in sorted(PACKAGE.rglob("*.py")) if p.parent != PACKAGE or room_of(p) in MAY_IMPORT]
+def name_of(path):
+    return ".".join(["oneofmany", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
+
+
+EVERY = sorted(PACKAGE.rglob("*.py"))
+FILES = {name_of(path): path for path in EVERY}
+MODULES = [path for path in EVERY if path.parent != PACKAGE or room_of(path) in MAY_IMPORT]
+
+
+@cache
+def graph():
+    """Module -> the modules that it imports. The package itself, of which all are parts, is left out."""
+    found = {}
+    for name, path in FILES.items():
+        found[name] = {other for other in imports(path) if other in FILES} - {"oneofmany", name}
+    del found["oneofmany"]
+    return found
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -58,3 +83,47 @@ def test_imports(path):
             assert not rest or rest[0] in MAY_IMPORT[room] | {room}, f"{room} must not import {name}"
         elif room in LIGHT and first in {"numba", "scipy", "numpy", "torch", "triton", "rich", "tyro", "matplotlib"}:
             assert first in LIGHT[room], f"{room} must not need {first}"
+
+
+def test_every_module_is_in_a_room():
+    rooms = {room_of(path) for path in EVERY} - {"__init__", "__main__"}
+    assert rooms == set(MAY_IMPORT)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    try:
+        list(TopologicalSorter(graph()).static_order())
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("room", sorted({path.parent.name for path in EVERY if path.parent.parent == PACKAGE}))
+def test_no_chain_of_imports_inside_a_room_is_longer_than_six_modules(room):
+    inside = {name: {o for o in others if room_of(FILES[o]) == room} for name, others in graph().items()}
+    inside = {name: others for name, others in inside.items() if room_of(FILES[name]) == room}
+    chains = {}
+    for name in TopologicalSorter(inside).static_order():
+        chains[name] = [name, *max((chains[other] for other in inside[name]), key=len, default=[])]
+    longest = max(chains.values(), key=len)
+    assert len(longest) <= 6, " -> ".join(longest)
+
+
+def test_no_module_is_longer_than_350_lines():
+    lengths = {name: len(path.read_text().splitlines()) for name, path in FILES.items()}
+    assert {name: length for name, length in lengths.items() if length > 350} == {}
+
+
+def test_modules_are_imported_by_name_and_not_by_a_string():
+    by_string = {name for name, path in FILES.items() if re.search(r"import_module\(|__import__", path.read_text())}
+    assert by_string == {"oneofmany.cli"}  # its table of commands
+
+
+def test_few_types_are_ignored():
+    ignored = {name: len(re.findall(r"(?:pyright|type): ignore", path.read_text())) for name, path in FILES.items()}
+    assert sum(ignored.values()) <= 10, {name: count for name, count in ignored.items() if count}
+
+
+def test_the_report_stays_small():
+    report = [path for name, path in FILES.items() if name.startswith("oneofmany.report")]
+    assert len(report) <= 10
+    assert sum(len(path.read_text().splitlines()) for path in report) <= 1600

@@ -14,7 +14,7 @@ import oneofmany
 from evaluated_runs import QUERIES, made
 from oneofmany.cli import run
 from oneofmany.data.nqueens import build_nqueens
-from oneofmany.evaluating import evaluate_run
+from oneofmany.evaluation import evaluate_run
 from oneofmany.evaluation.predictions import load_predictions
 from oneofmany.problems import TASKS
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
+from typing import Any
 
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
 """What the system says when there is no room, which is nobody's bad input."""
@@ -87,12 +83,3 @@ def _umask() -> int:
 def canonical_json(value: Any) -> str:
     """JSON that is the same text for the same value, wherever it is written."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def content_checksum(about: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
-    """The sha256 of a header and of the shapes and bytes of tensors."""
-    digest = hashlib.sha256(canonical_json(about).encode())
-    for name in sorted(tensors):
-        digest.update(f"{name}{list(tensors[name].shape)}".encode())
-        digest.update(tensors[name].tobytes())
-    return f"sha256:{digest.hexdigest()}"

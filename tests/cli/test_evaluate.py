@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from math import comb
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import torch
 from evaluated_runs import QUERIES, made
 from oneofmany import cli
 from oneofmany.data.dataset import Dataset
-from oneofmany.evaluation import load_predictions
+from oneofmany.evaluation import compare_runs, load_predictions
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import save_network
 from oneofmany.problems import nqueens, sudoku
@@ -258,28 +257,20 @@ def test_precision_of_the_nlm(tmp_path, runs, call):
     assert NetworkSettings("rrn").precision_on("cuda") == NetworkSettings().precision_on("cuda:1") == "bfloat16"
 
 
-def test_compare_counts_and_tests_exactly(evaluated, call):
+def test_compare_shows_what_the_library_compares(evaluated, call):
     pair, data = [evaluated / "minloss", evaluated / "selectr"], evaluated / "test.safetensors"
+    compared = compare_runs(*pair, data)
     code, out, _ = call("compare", *pair, data, "--json")
     assert code == 0
-    told, total = json.loads(out), Dataset.load(data).total
-    first, second = (load_predictions(run / "predictions" / "test.safetensors")[0].valid for run in pair)
-    for subset, rows in (("os", total == 1), ("ms", total > 1), ("overall", total > 0)):
-        pairs = list(zip(first[rows], second[rows], strict=True))
-        counts = [sum(both == (a, b) for both in pairs) for a, b in ((1, 0), (0, 1), (1, 1), (0, 0))]
-        assert [told[subset][key] for key in ("only_first", "only_second", "both", "neither")] == counts
-        apart, most = sum(counts[:2]), max(counts[:2])
-        # Two-sided: both tails of the fair coin, which meet where the counts are equal.
-        p = min(1, 2 * sum(comb(apart, k) for k in range(most, apart + 1)) / 2**apart)
-        assert told[subset]["p"] == pytest.approx(p)
-        assert told[subset]["first"]["correct"] == first[rows].sum()
-    assert told["overall"]["only_first"] + told["overall"]["only_second"] > 0
+    told = json.loads(out)
+    assert told == {"first": str(pair[0]), "second": str(pair[1]), **compared.as_dict()}
+    assert told["ms"]["first"]["correct"] == compared.ms.first.correct
     code, out, _ = call("compare", *pair, data)
     assert code == 0
-    assert f"{told['overall']['p']:.3g}" in out.splitlines()[-1].split()
-    swapped = json.loads(call("compare", *reversed(pair), data, "--json")[1])
-    assert swapped["ms"]["only_first"] == told["ms"]["only_second"]
-    assert swapped["ms"]["p"] == told["ms"]["p"]
+    lines = [line.split() for line in out.splitlines()[-3:]]
+    for cells, one in zip(lines, (compared.os, compared.ms, compared.overall), strict=True):
+        counts = [one.mcnemar.only_first, one.mcnemar.only_second, one.both, one.neither]
+        assert cells[-5:] == [*map(str, counts), f"{one.mcnemar.p:.3g}"]
 
 
 def test_compare_reads_records(evaluated, call):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,12 @@ import torch
 from safetensors.torch import load_file
 
 from oneofmany.cli import run
-from oneofmany.cli.sweep import expand, grid_points, plan, read_arguments, with_data
+from oneofmany.cli.sweep import read_arguments
 from oneofmany.cli.sweep_progress import LiveTable, table_of
-from oneofmany.cli.train import resolve
 from oneofmany.data.nqueens import build_nqueens
-from oneofmany.recipes import recipes
-from oneofmany.training import OBJECTIVES, train
+from oneofmany.recipes.fields import resolve
+from oneofmany.recipes.planning import jobs_of, with_data
+from oneofmany.training import train
 from oneofmany.training.queue import Entry
 from oneofmany.training.settings import to_json
 
@@ -57,9 +56,9 @@ def fake(tmp_path, monkeypatch):
 
     class Fake:
         def __call__(self, arguments, seconds=0.05, fails=()):
-            asked = read_arguments(list(map(str, arguments)))
+            asked = read_arguments(list(map(str, arguments))).sweep
             configs = {}
-            for job in with_data(plan(asked), asked):
+            for job in with_data(jobs_of(asked), asked.data):
                 data = {"train": {"checksum": job.data[0]}, "dev": {"checksum": job.data[1]}}
                 configs[str(job.folder)] = {"format": 1, "settings": to_json(job.settings), "data": data}
             about = {"configs": configs, "seconds": seconds, "fails": list(map(str, fails))}
@@ -83,42 +82,6 @@ def test_usage(call):
     assert "Example: oneofmany sweep 'nqueens/*/tiny'" in out
     assert call("sweep") == (2, out, "")
     assert call("sweep", "nqueens/minloss", "--help") == (0, out, "")
-
-
-def test_patterns_stop_at_slashes():
-    tiny = [name for name in recipes() if name.startswith("nqueens/") and name.endswith("/tiny")]
-    assert expand(["nqueens/*/tiny"]) == tiny
-    assert len(tiny) == 7
-    assert expand(["nqueens/selectr/tiny", "nqueens/*/tiny"]) == ["nqueens/selectr/tiny", *tiny[:-1]]
-    assert all(name.count("/") == 1 for name in expand(["*/*"]))
-
-
-def test_grid_points():
-    assert grid_points(None) == [("", [])]
-    assert grid_points(["decay=1e-4,0", "burn_in=0,0 16"]) == [
-        ("decay=1e-4,burn_in=0", ["--decay", "1e-4", "--burn_in", "0"]),
-        ("decay=1e-4,burn_in=0_16", ["--decay", "1e-4", "--burn_in", "0", "16"]),
-        ("decay=0,burn_in=0", ["--decay", "0", "--burn_in", "0"]),
-        ("decay=0,burn_in=0_16", ["--decay", "0", "--burn_in", "0", "16"]),
-    ]
-
-
-@pytest.mark.parametrize(("task", "count"), [("nqueens", 3), ("futoshiki", 3), ("sudoku", 2)])
-def test_tuning_gives_every_objective_equally_many_settings(task, count):
-    jobs = plan(read_arguments([f"{task}/{name}" for name in OBJECTIVES] + ["--tune", "--seeds", "42"]))
-    by_objective = Counter(job.settings.objective for job in jobs)
-    assert by_objective == dict.fromkeys(OBJECTIVES, count)
-    assert len({job.folder for job in jobs}) == len(jobs)
-    assert len({job.settings for job in jobs}) == len(jobs)
-
-
-def test_intervals_shrink_with_the_number_of_updates():
-    def intervals(recipe):
-        jobs = plan(read_arguments([recipe, "--tune", "--seeds", "42"]))
-        return [job.settings.selector_training.copy_interval for job in jobs]
-
-    assert intervals("nqueens/selectr") == [2500, 2500, 1]
-    assert intervals("nqueens/selectr/large-batch") == [313, 313, 1]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +115,7 @@ def test_all_recipes_of_a_seed_come_before_the_next_seed(fake, call, data, tmp_p
         *["--train", str(data), "--dev", str(data), "--out", str(out / names[0] / "decay=0.1" / "3")],
     ]
     # The command of a run gives the settings that the sweep has checked.
-    job = plan(read_arguments(list(map(str, arguments))))[0]
+    job = jobs_of(read_arguments(list(map(str, arguments))).sweep)[0]
     assert resolve(names[0], commands[0][2:-6]) == job.settings
     assert (job.settings.decay, job.settings.first.lr, job.settings.ema) == (0.1, 0.5, 0.5)
     rows = [line.split() for line in stdout.splitlines()[2:]]
@@ -234,7 +197,7 @@ def test_evaluating_and_recording(fake, call, data, tmp_path):
 
 def test_the_live_table_fits_on_the_screen(fake, data, tmp_path):
     asked = read_arguments(["nqueens/*/tiny", *map(str, small(data, tmp_path / "runs"))])
-    jobs = plan(asked)
+    jobs = jobs_of(asked.sweep)
     entries = [Entry(job) for job in jobs]
     entries[0].state, entries[20].state = "failed", "running"
     jobs[20].folder.mkdir(parents=True)
@@ -255,7 +218,7 @@ def test_the_live_table_draws(fake, data, tmp_path):
     from rich.console import Console
     from rich.live import Live
 
-    jobs = plan(read_arguments(["nqueens/naive/tiny", *map(str, small(data, tmp_path / "runs"))]))
+    jobs = jobs_of(read_arguments(["nqueens/naive/tiny", *map(str, small(data, tmp_path / "runs"))]).sweep)
     console = Console(force_terminal=True, width=120, height=20)
     with console.capture() as drawn, Live(console=console, auto_refresh=False) as live:
         LiveTable(live).look([Entry(job) for job in jobs])

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneofmany.data.dataset import DTYPES, HEADER, Dataset
+from oneofmany.data.dataset import DTYPES, Dataset
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.files import FileError, write_whole
 from oneofmany.problems import Problem, nqueens
+from oneofmany.tensor_files import HEADER
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +171,7 @@ def rewritten(content, change):
     ("change", "message"),
     [
         (lambda h: h.update(format=2), "format version 2, newer than 1"),
-        (lambda h: h.update(format="x"), "newer"),
+        (lambda h: h.update(format="x"), "damaged or not a dataset: its format version is 'x'"),
         (lambda h: h.update(size=5), "does not match its checksum"),
         (lambda h: h.update(checksum="sha256:0"), "does not match its checksum"),
         (lambda h: h.pop("task"), "does not match its checksum"),

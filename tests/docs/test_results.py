@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from oneofmany.cli import sweep
-from oneofmany.cli.train import resolve
-from oneofmany.recipes import recipe
+from oneofmany.recipes import planning, recipe
+from oneofmany.recipes.fields import resolve
 from oneofmany.report import Grid
 from oneofmany.report.agreement import summary
 from oneofmany.report.claims import check_claims, claims_markdown
@@ -96,9 +96,9 @@ def test_the_commands_of_the_page_exist():
     assert len(lines) >= 10
     lengths = {"nqueens": set(), "futoshiki": set(), "sudoku": set()}
     for line in lines:
-        asked = sweep.read_arguments(expand(line)[2:])
-        for name in asked.recipes:
-            for _, fields in sweep._points(asked, name):
+        asked = sweep.read_arguments(expand(line)[2:]).sweep
+        for name in planning.expand(asked.recipes):
+            for _, fields in planning.points_of(asked, name):
                 settings = resolve(name, [*asked.fields, *fields])
                 assert settings.network.kind in ("nlm", "rrn")
                 if settings.second.updates:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from oneofmany.data.dataset import HEADER
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.evaluation import Outcomes, load_predictions, save_predictions
 from oneofmany.evaluation.accuracy import DTYPES, OPTIONAL
-from oneofmany.files import FileError, canonical_json, content_checksum
+from oneofmany.files import FileError, canonical_json
+from oneofmany.tensor_files import HEADER, sealed
 
 ABOUT = {
     "data": {"checksum": "sha256:0", "task": "nqueens", "size": 8, "queries": 30, "name": "nqueens-test"},
@@ -112,7 +112,7 @@ def forged(path, header=None, tensors=None):
     own = {"format": 1, "version": "0", "about": ABOUT} | (header or {})
     arrays = {name: getattr(some_outcomes(4), name) for name in DTYPES} | (tensors or {})
     arrays = {name: array for name, array in arrays.items() if array is not None}
-    text = canonical_json(own | {"checksum": content_checksum(own, arrays)})
+    text = canonical_json(sealed(own, arrays))
     path.write_bytes(save(arrays, {HEADER: text}))
     assert load(path.read_bytes()).keys() == arrays.keys()
 

@@ -112,7 +112,7 @@ def rewritten(path, change):
     ("change", "message"),
     [
         (lambda h: h.update(format=2), "has format version 2, newer than 1: upgrade oneofmany"),
-        (lambda h: h.update(format="1"), "is not a network of oneofmany"),
+        (lambda h: h.update(format="1"), "is damaged or not a network: its format version is '1'"),
         (lambda h: h.pop("network"), "is not a network of oneofmany"),
         (lambda h: h["network"].update(colour="red"), r"has settings that this version does not know \(colour\)"),
         (lambda h: h["network"].update(width=9), "is damaged or not a network"),

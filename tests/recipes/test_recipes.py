@@ -101,8 +101,6 @@ EVERYWHERE = {
     # What goes beyond the paper is off.
     "ema": 0.0,
     "reveal": 0.0,
-    "starts": 1,
-    "start_temperature": 0.0,
     "burn_in": (0,),
     "keep_pretrained": False,
     "epsilon": 0.0,

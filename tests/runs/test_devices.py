@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from oneofmany.runs.devices import device_named
+from oneofmany.runs.devices import device_named, usable_device
 
 
 @pytest.fixture
@@ -39,3 +39,12 @@ def test_no_gpu_where_there_is_none(gpus):
     gpus(0, False)
     with pytest.raises(ValueError, match="device: 'cuda' was asked for, but PyTorch finds no GPU here"):
         device_named("cuda")
+
+
+def test_a_device_that_is_tried():
+    assert usable_device("cpu") == torch.device("cpu")
+    for name in ("abacus", "meta", "", "auto"):
+        with pytest.raises(ValueError, match=f"device: expected cpu, cuda or mps, got '{name}'"):
+            usable_device(name)
+    with pytest.raises(ValueError, match=r"device: cuda:99 cannot be used here \(.+\)$"):
+        usable_device("cuda:99")

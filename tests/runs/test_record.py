@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from evaluated_runs import QUERIES, made
 from oneofmany.data.dataset import Dataset
-from oneofmany.evaluating import evaluate_run
-from oneofmany.evaluation import load_predictions
+from oneofmany.evaluation import evaluate_run, load_predictions
 from oneofmany.files import FileError
 from oneofmany.report.records import check_record
 from oneofmany.runs import RunFolder, decode, read_record, record_of, save_record, valid_bits

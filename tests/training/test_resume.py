@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pytest
 
+import oneofmany.training.checkpoints as checkpoints_module
 import oneofmany.training.trainer as trainer_module
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training import Interrupted, PhaseSettings, SelectorTraining, resume, train
@@ -32,7 +33,7 @@ EVERYTHING = {
         reveal=0.4,
         keep_pretrained=True,
     ),
-    "iexplr": small("iexplr", starts=2, start_temperature=1.0, clip=1.0),
+    "iexplr": small("iexplr", clip=1.0),
     "rrn": small("selectr", "rrn", selector_training=SelectorTraining(updates=3, sample=True, copy_interval=2)),
     "nlm": small("selectr", "nlm", selector_training=SelectorTraining(updates=3, reward="exact")),
     "second": small("minloss", second=PhaseSettings(updates=4, batch=4), epsilon=0.5, log_every=3),
@@ -208,9 +209,21 @@ def test_a_damaged_configuration(data, tmp_path):
 
 def test_a_state_of_another_version(data, tmp_path, monkeypatch):
     killed_run(data, small(), tmp_path / "run", after=5)
-    monkeypatch.setattr(trainer_module, "Position", lambda update=0: None)  # has other fields
+    monkeypatch.setattr(checkpoints_module, "Position", lambda update=0: None)  # has other fields
     with pytest.raises(ValueError, match="was begun by another version of oneofmany"):
         resume(tmp_path / "run")
+
+
+def test_a_run_with_settings_that_are_gone(data, tmp_path):
+    """Earlier versions had two settings more; with the values that every recipe gave them, they changed nothing."""
+    killed_run(data, small(), tmp_path / "run", after=5)
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"settings": config["settings"] | {"starts": 2, "start_temperature": 0.0}}))
+    with pytest.raises(ValueError, match="starts: this version has no such setting"):
+        resume(tmp_path / "run")
+    path.write_text(json.dumps(config | {"settings": config["settings"] | {"starts": 1, "start_temperature": 0.0}}))
+    assert resume(tmp_path / "run", small())["finished"]
 
 
 # ---- other settings, other data ------------------------------------------------------------------------------------

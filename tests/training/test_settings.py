@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from oneofmany.cli.train import resolve
 from oneofmany.networks.building import NetworkSettings
 from oneofmany.recipes import recipes
+from oneofmany.recipes.fields import resolve
 from oneofmany.training.settings import PhaseSettings, SelectorTraining, Settings, differences, from_json, to_json
 from small_runs import fields, small
 
@@ -42,12 +42,19 @@ def test_a_setting_of_another_version_is_named():
         from_json(values)
 
 
+def test_settings_of_earlier_versions_that_changed_nothing_are_dropped():
+    values = json.loads(json.dumps(to_json(small())))
+    assert from_json(values | {"starts": 1, "start_temperature": 0.0}) == small()
+    for name, value in (("starts", 2), ("start_temperature", 0.5)):
+        with pytest.raises(ValueError, match=rf"^{name}: this version has no such setting$"):
+            from_json(values | {"starts": 1, "start_temperature": 0.0} | {name: value})
+
+
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
         ({"first": PhaseSettings(updates=0)}, "first.updates"),
         ({"objective": "selectr", "second": PhaseSettings(updates=0)}, "second.updates"),
-        ({"starts": 0}, "starts"),
         ({"loss_scale": float("nan")}, "loss_scale"),
         ({"largest_loss": float("inf")}, "largest_loss"),
         ({"first": PhaseSettings(updates=1, sampling=float("nan"))}, "first.sampling"),
@@ -70,8 +77,8 @@ def test_a_setting_of_another_version_is_named():
         ({"burn_in": (0, -1)}, "burn_in"),
         ({"dev_queries": 0}, "dev_queries"),
         ({"listed": 0}, "listed"),
-        ({"network": NetworkSettings("rrn"), "starts": 2}, "starts, burn_in and discover"),
-        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "starts, burn_in and discover"),
+        ({"network": NetworkSettings("rrn"), "discover": True}, "burn_in and discover"),
+        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "burn_in and discover"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(changes, name):

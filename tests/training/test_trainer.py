@@ -16,8 +16,7 @@ from oneofmany.training import OBJECTIVES, TrainingError, resume, train
 from oneofmany.training.learners import Learners, weights_of
 from oneofmany.training.phases import phases_of
 from oneofmany.training.settings import PhaseSettings, SelectorTraining
-from oneofmany.training.trainer import Trainer, averages, check_data
-from oneofmany.training.updating import MEASURED
+from oneofmany.training.trainer import Trainer
 from small_runs import NETWORKS, assert_same_run, assert_same_tensors, files, small, untimed
 
 
@@ -245,24 +244,6 @@ def test_dev_lines_average_over_the_updates_since_the_last_one(data, tmp_path):
     assert second["loss"] == pytest.approx(sum(losses[3:]) / 3)
 
 
-def test_exploratory_shares_are_of_ms_queries_and_of_all():
-    settings = small("selectr")
-    selector, joint = phases_of(settings)[2:]
-    sums = dict.fromkeys(MEASURED, 0.0) | {
-        "queries": 40.0,
-        "ms_queries": 10.0,
-        "exploratory_loss": 4.0,
-        "exploratory_hamming": 1.0,
-    }
-    line = averages(sums, 5, joint)
-    shares = {name[12:]: share for name, share in line.items() if name.startswith("exploratory")}
-    assert shares == {"ms_loss": 0.4, "ms_hamming": 0.1, "all_loss": 0.1, "all_hamming": 0.025}
-    nothing = averages(sums | {"ms_queries": 0.0, "exploratory_loss": 0.0}, 5, joint)
-    assert nothing["exploratory_ms_loss"] is None
-    assert nothing["exploratory_all_loss"] == 0.0
-    assert not any(name.startswith("exploratory") for name in averages(sums, 5, selector))
-
-
 def test_the_plateau_and_the_stop_follow_dev(data, tmp_path, monkeypatch):
     Scripted(monkeypatch, [0.5] * 40)
     phase = PhaseSettings(updates=60, batch=1, lr=0.1, schedule="plateau", stop_after=20)
@@ -325,42 +306,6 @@ def test_a_run_that_only_skips_is_stopped(data, tmp_path):
     settings = small("minloss", first=PhaseSettings(updates=40, batch=1, lr=1e-2), log_every=10, evaluate_every=40)
     with pytest.raises(TrainingError, match=r"all 10 updates before update 10 of phase train were skipped"):
         run(settings, data, tmp_path / "run", largest_gradient=1e-9)
-
-
-# ---- data that does not fit ----------------------------------------------------------------------------------------
-
-
-def test_data_that_cannot_be_trained_on_is_refused_before_anything_is_written(data, tmp_path):
-    settings = small("minloss")
-    sudoku, dev = (Dataset.load(path) for path in files(data, settings))
-    single, several = (sudoku.take((sudoku.multiple == which).nonzero()[0]) for which in (False, True))
-    for sampling in ("ms", 0.5, 1.0):
-        with pytest.raises(ValueError, match="train: phase train samples MS queries, but the data has none"):
-            check_data(replace(settings, first=replace(settings.first, sampling=sampling)), single, dev)
-    for sampling in ("os", 0.5, 0.0):
-        with pytest.raises(ValueError, match="train: phase train samples OS queries, but the data has none"):
-            check_data(replace(settings, first=replace(settings.first, sampling=sampling)), several, dev)
-    with pytest.raises(ValueError, match="phase pretrain-unique samples OS queries"):
-        check_data(small("selectr"), several, dev)
-    for good in ("uniform", "pairs", "pairs-padded"):
-        check_data(replace(settings, first=replace(settings.first, sampling=good)), single, dev)
-    with pytest.raises(ValueError, match="train: the data is of task sudoku, the recipe is for nqueens"):
-        check_data(replace(settings, task="nqueens"), sudoku, dev)
-    queens = Dataset.load(data / "nqueens.safetensors")
-    with pytest.raises(ValueError, match="dev: the data is of task nqueens, the recipe is for sudoku"):
-        train(settings, files(data, settings)[0], data / "nqueens.safetensors", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    assert len(queens) == 300
-
-
-def test_dev_without_the_queries_that_count(data, tmp_path):
-    settings = small("minloss", select_on="ms")
-    train_file, dev_file = files(data, settings)
-    dev = Dataset.load(dev_file)
-    dev.take((~dev.multiple).nonzero()[0]).save(tmp_path / "os.safetensors")
-    with pytest.raises(ValueError, match="dev: it has no MS query, which select_on looks at"):
-        train(settings, train_file, tmp_path / "os.safetensors", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_no_cuda_where_there_is_none(data, tmp_path):

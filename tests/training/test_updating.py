@@ -1,12 +1,11 @@
 """One update, against the same update written out by hand with plain PyTorch."""
 
-import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from by_hand import SGD, ByHand, literal_pair_losses, loose_data, updater_of
+from by_hand import SGD, ByHand, loose_data, updater_of
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.training.distributed import Group
@@ -53,7 +52,7 @@ def test_joint_updates_against_algorithm_1(data, kind, changes):
     wanted = dict.fromkeys(MEASURED, 0.0)
     for number in range(5):
         loss, selector_loss, trained, multiple, (by_loss, by_hamming) = hand.update(number, lr=0.01)
-        updater.run(number, lr=0.01, progress=0.0)
+        updater.run(number, lr=0.01)
         for name, value in (
             ("loss", loss),
             ("selector_loss", selector_loss),
@@ -92,7 +91,7 @@ def test_the_copy_is_the_network_of_some_updates_ago(data):
     updater = updater_of(small("selectr", selector_training=LAGGED), data)
     seen = [weights_of(updater.learners.network)]
     for number in range(8):
-        updater.run(number, lr=0.01, progress=0.0)
+        updater.run(number, lr=0.01)
         seen.append(weights_of(updater.learners.network))
         # Updates are counted from 0, and the copy is refreshed after those divisible by copyitr: 1, 4, 7, ...
         assert_same_tensors(weights_of(updater.learners.lagged.network), seen[number // 3 * 3 + 1])
@@ -104,7 +103,7 @@ def test_the_selector_phase_leaves_the_network_alone(data):
     learners = updater.learners
     before = [weights_of(module) for _, module in learners._modules()]
     for number in range(3):
-        updater.run(number, lr=0.01, progress=0.0)
+        updater.run(number, lr=0.01)
     after = {name: weights_of(module) for name, module in learners._modules()}
     for name, weights in zip(after, before, strict=True):
         changed = any(not torch.equal(tensor, weights[key]) for key, tensor in after[name].items())
@@ -132,7 +131,7 @@ def test_a_batch_with_nothing_to_train_on_changes_nothing(data, objective):
     dataset = with_unlisted(Dataset.load(files(data, settings)[0]), 0)
     updater = updater_of(settings, data, data=dataset)
     for number in range(2):  # so that there is momentum
-        updater.run(number, lr=0.01, progress=0.0)
+        updater.run(number, lr=0.01)
     state = updater.learners.state()
     assert sum("exp_avg" in name for name in state) > 10
     inputs = updater.draw(2)
@@ -143,7 +142,7 @@ def test_a_batch_with_nothing_to_train_on_changes_nothing(data, objective):
 
 def test_unique_has_nothing_to_learn_from_ms_queries(data):
     updater = updater_of(small("unique", ema=0.5, decay=0.5), data)
-    updater.run(0, lr=0.01, progress=0.0)
+    updater.run(0, lr=0.01)
     state = updater.learners.state()
     updater.step(updater.draw(1) | {"rows": updater.data.rows["ms"][:4]})
     assert_same_tensors(updater.learners.state(), state)
@@ -151,7 +150,7 @@ def test_unique_has_nothing_to_learn_from_ms_queries(data):
 
 def test_os_queries_teach_the_network_but_not_the_selector(data):
     updater = updater_of(small("selectr", decay=0.5, selector_training=LAGGED), data)
-    updater.run(0, lr=0.01, progress=0.0)
+    updater.run(0, lr=0.01)
     state = updater.learners.state()
     updater.step(updater.draw(1) | {"rows": updater.data.rows["os"][:4]})
     changed = {k.split("/")[0] for k, v in updater.learners.state().items() if not torch.equal(v, state[k])}
@@ -162,49 +161,27 @@ def test_os_queries_teach_the_network_but_not_the_selector(data):
 def test_a_bad_gradient_is_skipped(data, changes):
     settings = small("minloss", ema=0.5, decay=0.5)
     updater = updater_of(settings, data)
-    updater.run(0, lr=0.01, progress=0.0)
+    updater.run(0, lr=0.01)
     state = updater.learners.state()
     updater.measured()
     updater.settings = replace(settings, **changes)
-    updater.run(1, lr=0.01, progress=0.0)
+    updater.run(1, lr=0.01)
     assert_same_tensors(updater.learners.state(), state)
     assert updater.measured()["skipped"] == 1
     updater.settings = settings
-    updater.run(2, lr=0.01, progress=0.0)
+    updater.run(2, lr=0.01)
     assert any(not torch.equal(v, state[k]) for k, v in updater.learners.state().items())
     assert updater.measured()["skipped"] == 0
 
 
-# ---- starts, moving average, draws ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("temperature", [0.0, 5.0])
-def test_several_starts_against_brute_force(data, temperature):
-    settings = small("minloss", starts=3, start_temperature=temperature)
-    updater = updater_of(settings, data)
-    network = copy.deepcopy(updater.learners.network)
-    inputs = updater.draw(0)
-    batch = updater.data.batch(inputs["rows"])
-    noise = inputs["noise"].unflatten(0, (3, 4))
-    assert not torch.equal(noise[0], noise[1])
-    pairs = torch.stack([literal_pair_losses(network(batch, noise=n), batch, 0, False).mean(0) for n in noise])
-    if temperature:  # half of the budget is used up, so half of the temperature is left
-        pairs = ((-pairs / 2.5).softmax(0).detach() * pairs).sum(0, keepdim=True)
-    least = [pairs[:, b][:, batch.mask[b]].min() for b in range(4)]
-    loss = torch.stack(least).mean()
-    loss.backward()
-    norm = torch.stack([p.grad.square().sum() for p in network.parameters() if p.grad is not None]).sum().sqrt()
-    updater.run(0, lr=0.01, progress=0.5)
-    measured = updater.measured()
-    assert measured["loss"] == pytest.approx(loss.item(), rel=1e-5)
-    assert measured["gradient_norm"] == pytest.approx(norm.item(), rel=1e-4)
+# ---- moving average, draws -----------------------------------------------------------------------------------------
 
 
 def test_the_moving_average(data):
     updater = updater_of(small("minloss", ema=0.75), data)
     average = weights_of(updater.learners.network)
     for number in range(3):
-        updater.run(number, lr=0.01, progress=0.0)
+        updater.run(number, lr=0.01)
         live = weights_of(updater.learners.network)
         average = {name: 0.75 * tensor + 0.25 * live[name] for name, tensor in average.items()}
     for name, tensor in weights_of(updater.learners.evaluated).items():
@@ -215,7 +192,7 @@ def test_the_moving_average(data):
 def test_what_an_update_draws_is_a_function_of_seed_stream_and_number(data, objective):
     sampling = "pairs" if objective == "naive" else "uniform"
     phase = PhaseSettings(updates=6, batch=8, sampling=sampling)
-    settings = small(objective, first=phase, second=phase, reveal=0.5, starts=2, burn_in=(0, 1, 2))
+    settings = small(objective, first=phase, second=phase, reveal=0.5, burn_in=(0, 1, 2))
     one, other = updater_of(settings, data), updater_of(settings, data)
     for _ in range(3):
         other.draw(9)
@@ -236,15 +213,14 @@ def test_minloss_and_selectrs_pretraining_are_the_same_run(data):
     assert before.phase.name == "pretrain-minloss"
     for number in range(3):
         assert_same_tensors(alone.draw(number), before.draw(number))
-        alone.run(number, 0.01, 0.0)
-        before.run(number, 0.01, 0.0)
+        alone.run(number, 0.01)
+        before.run(number, 0.01)
     assert_same_tensors(weights_of(alone.learners.network), weights_of(before.learners.network))
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_processes_draw_the_slices_of_one_batch(data, kind):
-    starts = 2 if kind == "equivariant" else 1
-    settings = small("selectr", kind, starts=starts, reveal=0.5, selector_training=SelectorTraining(sample=True))
+    settings = small("selectr", kind, reveal=0.5, selector_training=SelectorTraining(sample=True))
     whole = updater_of(settings, data).draw(3)
     halves = [updater_of(settings, data, group=Group(rank, 2)).draw(3) for rank in (0, 1)]
     for name, tensor in whole.items():
@@ -252,9 +228,7 @@ def test_processes_draw_the_slices_of_one_batch(data, kind):
             assert torch.equal(halves[0][name], tensor)
             assert torch.equal(halves[1][name], tensor)
             continue
-        parts = [half[name].unflatten(0, (starts, -1)) if name == "noise" else half[name][None] for half in halves]
-        shaped = tensor.unflatten(0, (starts, -1)) if name == "noise" else tensor[None]
-        assert torch.equal(torch.cat(parts, 1), shaped)
+        assert torch.equal(torch.cat([half[name] for half in halves]), tensor)
     with pytest.raises(ValueError, match="batch: expected a multiple of the 3 processes, got 4"):
         updater_of(settings, data, group=Group(0, 3))
 
@@ -269,7 +243,7 @@ def on_device(settings, data, updates=16):
     learners.begin(None, with_selector=phase.trains != "network")
     updater = Updater(settings, phase, learners, DeviceData(dataset, device), Group())
     for number in range(updates):
-        updater.run(number, lr=1e-3, progress=number / updates)
+        updater.run(number, lr=1e-3)
     assert bool(updater._graphs) == updater.capturing
     batch = next(updater.data.in_order(30))
     with torch.no_grad():

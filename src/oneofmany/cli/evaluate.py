@@ -14,7 +14,7 @@ from rich.table import Table
 from oneofmany.cli.terminal import progress, say
 
 if TYPE_CHECKING:
-    from oneofmany.evaluating import Evaluated
+    from oneofmany.evaluation import Evaluated
 
 SUBSETS = {"os": "OS", "ms": "MS", "overall": "overall"}
 VIEWS = {"chosen": "chosen without rules", "checked": "chosen with the checker"}
@@ -66,7 +66,7 @@ def evaluate(
     """
     import torch
 
-    from oneofmany.evaluating import evaluate_run
+    from oneofmany.evaluation import evaluate_run
 
     with progress() as bar:
 

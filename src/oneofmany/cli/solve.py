@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-import torch
 import tyro
 
 import oneofmany
@@ -20,6 +19,7 @@ from oneofmany.cli.reading import Read, find_task, read_queries
 from oneofmany.cli.terminal import draw_boards, progress, results, say
 from oneofmany.networks.inference import Choice
 from oneofmany.problems import Query, Task
+from oneofmany.runs.devices import usable_device
 from oneofmany.solving import Answer, Solver, bundled, fall_back, prepare, solve_exactly
 
 FEW = 20
@@ -84,7 +84,7 @@ def solve(
     read = _read(kind, query)
     solver = None
     if not exact and read.queries:
-        saved = oneofmany.load(weights or _bundled(task), device=_device(device))
+        saved = oneofmany.load(weights or _bundled(task), device=usable_device(device))
         tried = 1 if distinct else starts or (WEIGHING if list_all and saved.settings.kind == "equivariant" else 1)
         solver = Solver(saved, steps=steps, starts=tried, choose=choose, seed=seed, batch_size=batch)
         read = _accepted(solver, read)
@@ -96,9 +96,9 @@ def solve(
     began = time.perf_counter()
     with progress() as bar:
 
-        def tell(done: int, of: int) -> None:
+        def tell(what: str, done: int, of: int) -> None:
             if of > batch:
-                bar("queries answered", done, of)
+                bar(what, done, of)
 
         if list_all:
             found = solve_exactly(queries, limit)
@@ -179,20 +179,6 @@ def _bundled(task: str) -> Path:
             "enumerator with --exact"
         )
     return path
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ("cpu", "cuda", "mps"):
-        raise ValueError(f"--device: expected cpu, cuda or mps, got {name!r}")
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"--device: {name} cannot be used here ({str(error).splitlines()[0]})") from None
-    return device
 
 
 def _accepted(solver: Solver, read: Read) -> Read:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from itertools import product, takewhile
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from oneofmany.cli.terminal import say
 
 if TYPE_CHECKING:
-    from oneofmany.training.jobs import Job
+    from oneofmany.recipes.planning import Sweep
 
 Number = TypeVar("Number", int, float)
 
@@ -46,29 +43,20 @@ Example: oneofmany sweep 'nqueens/*' --tune --seeds 42 --out tuning
 Example: oneofmany sweep nqueens/minloss nqueens/selectr --seeds 42 --grid decay=1e-4,1e-5,0 --out tuning
 """
 
-DATA = ("--data", "--clues", "--train", "--dev")
+DATA = {"--data": "folder", "--clues": "clues", "--train": "train", "--dev": "dev"}
+"""Option -> the field of ``DataFiles``."""
 OWN = ("--seeds", "--jobs", "--minutes", "--grid", "--tune", "--out", *DATA, "--evaluate", "--records", "--no-sharing")
 NAMED = 10
 """How many of the runs that are left are named."""
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Asked:
     """What the command line asks for."""
 
-    recipes: list[str]
-    seeds: list[int]
+    sweep: Sweep
     at_once: int
     minutes: float
-    grid: list[str] | None
-    """FIELD=VALUE,... of every axis."""
-    tune: bool
-    out: Path
-    data: dict[str, str]
-    evaluate: list[Path]
-    records: Path | None
-    sharing: bool
-    fields: list[str]
 
 
 def sweep(arguments: list[str]) -> int:
@@ -79,14 +67,10 @@ def sweep(arguments: list[str]) -> int:
     began = time.monotonic()
     asked = read_arguments(arguments)
     from oneofmany.cli.sweep_progress import print_results, show_sweep
-    from oneofmany.training.jobs import check_data, check_settings, share
+    from oneofmany.recipes.planning import plan
     from oneofmany.training.queue import Queue
 
-    jobs = plan(asked)
-    check_settings(jobs, asked.sharing)
-    jobs = with_data(jobs, asked)
-    check_data(jobs)
-    jobs = share(jobs, asked.out) if asked.sharing else jobs
+    jobs = plan(asked.sweep, say)
     with show_sweep() as watch:
         queue = Queue(jobs, at_once=asked.at_once, deadline=began + 60 * asked.minutes, watch=watch)
         stopped_by = queue.run()
@@ -103,53 +87,11 @@ def sweep(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-def plan(asked: Sweep) -> list[Job]:
-    """The jobs in their order, all recipes and grid points of one seed before the next seed."""
-    from oneofmany.cli.train import resolve
-    from oneofmany.data import Dataset
-    from oneofmany.training.jobs import Job
-
-    runs = [(recipe, *point) for recipe in asked.recipes for point in _points(asked, recipe)]
-    settings = {(recipe, point): resolve(recipe, [*asked.fields, *fields]) for recipe, point, fields in runs}
-    data = [part for option, value in asked.data.items() for part in (option, value)]
-    jobs = []
-    for seed in asked.seeds:
-        for recipe, point, fields in runs:
-            name = "/".join(part for part in (recipe, point, str(seed)) if part)
-            own = replace(settings[recipe, point], seed=seed)
-            arguments = (recipe, "--seed", str(seed), *asked.fields, *fields, *data)
-            jobs.append(Job(name, own, asked.out / name, arguments))
-    if len({job.folder for job in jobs}) < len(jobs):
-        raise ValueError("--grid: two of its points have the same name: leave one of them out")
-    tasks = {file: Dataset.load(file).problem.task for file in asked.evaluate}
-    for file, task in tasks.items():
-        if not any(job.settings.task == task for job in jobs):
-            raise ValueError(f"--evaluate: {file} is data of {task}, which no run of this sweep is about")
-    return [replace(job, after=_after(job, tasks, asked.records)) for job in jobs]
-
-
-def with_data(jobs: Sequence[Job], asked: Sweep) -> list[Job]:
-    """The jobs with the checksums of their data; data that an unfinished run needs is built where it is missing."""
-    from oneofmany.cli.train import find_data
-    from oneofmany.data import Dataset
-    from oneofmany.training.jobs import data_in, state_of
-
-    needed = {job.settings.recipe for job in jobs if state_of(job.folder) != "finished"}
-    files = {recipe: find_data(recipe, asked.data) for recipe in asked.recipes if recipe in needed}
-    checksums = {file: Dataset.load(file).header()["checksum"] for pair in files.values() for file in pair}
-
-    def data_of(job: Job) -> tuple[str, str]:
-        if job.settings.recipe not in files:
-            return data_in(job.folder)
-        train, dev = files[job.settings.recipe]
-        return checksums[train], checksums[dev]
-
-    return [replace(job, data=data_of(job)) for job in jobs]
-
-
-def read_arguments(arguments: list[str]) -> Sweep:
+def read_arguments(arguments: list[str]) -> Asked:
     """Recipes first, then options with all that follows them up to the next; what is not ours is a field."""
     from oneofmany.recipes import SEEDS
+    from oneofmany.recipes.finding import DataFiles
+    from oneofmany.recipes.planning import Sweep
 
     patterns = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
     if not patterns:
@@ -168,8 +110,6 @@ def read_arguments(arguments: list[str]) -> Sweep:
     if any(field.partition("=")[0] == "--seed" for field in fields):
         raise ValueError("--seed: a sweep takes --seeds, one or several")
     seeds = [_number("--seeds", int, value) for value in own.get("--seeds", map(str, SEEDS))]
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise ValueError(f"--seeds: expected different whole numbers, got {' '.join(map(str, seeds)) or 'none'}")
     at_once = _number("--jobs", int, _one(own, "--jobs", "1"))
     if at_once < 1:
         raise ValueError(f"--jobs: expected at least 1, got {at_once}")
@@ -179,102 +119,22 @@ def read_arguments(arguments: list[str]) -> Sweep:
     for flag in ("--no-sharing", "--tune"):
         if own.get(flag):
             raise ValueError(f"{flag} takes no value, got {' '.join(own[flag])}; recipes come first")
-    if "--tune" in own and "--grid" in own:
-        raise ValueError("--tune is a grid already: leave out --grid")
     if "--evaluate" in own and not own["--evaluate"]:
         raise ValueError("--evaluate needs a data file")
-    return Sweep(
-        recipes=expand(patterns),
+    data = {name: _one(own, option) for option, name in DATA.items() if option in own}
+    sweep = Sweep(
+        recipes=patterns,
         seeds=seeds,
-        at_once=at_once,
-        minutes=minutes,
+        out=Path(_one(own, "--out", "runs")),
+        fields=fields,
         grid=own.get("--grid"),
         tune="--tune" in own,
-        out=Path(_one(own, "--out", "runs")),
-        data={name: _one(own, name) for name in DATA if name in own},
+        data=DataFiles(**data),
         evaluate=[Path(file) for file in own.get("--evaluate", ())],
         records=Path(_one(own, "--records")) if "--records" in own else None,
         sharing="--no-sharing" not in own,
-        fields=fields,
     )
-
-
-def expand(patterns: Sequence[str]) -> list[str]:
-    """The recipes that names and patterns stand for, each once, in the order given; ``*`` stops at a slash."""
-    from oneofmany.recipes import recipe, recipes
-
-    found: list[str] = []
-    for pattern in patterns:
-        if "*" not in pattern:
-            found.append(recipe(pattern).recipe)
-            continue
-        parts = pattern.split("/")
-        names = [
-            name
-            for name in recipes()
-            if len(name.split("/")) == len(parts) and all(map(fnmatchcase, name.split("/"), parts))
-        ]
-        if not names:
-            raise ValueError(f"no recipe fits {pattern!r}: `oneofmany train --recipes` lists them")
-        found += names
-    return list(dict.fromkeys(found))
-
-
-def grid_points(grid: Sequence[str] | None) -> list[tuple[str, list[str]]]:
-    """Name and fields of every combination of the values."""
-    if grid is None:
-        return [("", [])]
-    axes = []
-    for text in grid:
-        name, _, values = text.partition("=")
-        choices = [value.strip() for value in values.split(",")]
-        if not name or not all(choices):
-            raise ValueError(f"--grid: expected FIELD=VALUE,VALUE,..., got {text!r}")
-        if name.lstrip("-") == "seed":
-            raise ValueError("--grid: a sweep takes the seeds with --seeds")
-        axes.append([(name.lstrip("-"), value) for value in choices])
-    if not axes:
-        raise ValueError("--grid: expected FIELD=VALUE,VALUE,..., got nothing")
-    return [_point(point) for point in product(*axes)]
-
-
-def _point(fields: Sequence[tuple[str, str]]) -> tuple[str, list[str]]:
-    """A folder's name, whatever the values hold, and the arguments."""
-    name = re.sub(r"[^\w.,=+-]", "_", ",".join(f"{field}={value}" for field, value in fields))
-    return name, [part for field, value in fields for part in (f"--{field}", *value.split())]
-
-
-def _points(asked: Sweep, recipe: str) -> list[tuple[str, list[str]]]:
-    """Name and fields of every grid point of a recipe; one without a name where there is no grid."""
-    if not asked.tune:
-        return grid_points(asked.grid)
-    from oneofmany.recipes import recipe as recipe_named
-    from oneofmany.recipes import tuning
-
-    return [_point(list(fields.items())) for fields in tuning(recipe_named(recipe))]
-
-
-def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tuple[str, ...], ...]:
-    """The commands that evaluate and record a run, without those whose files are there already."""
-    from oneofmany.training.jobs import state_of
-
-    finished, run = state_of(job.folder) == "finished", str(job.folder)
-    kind = job.settings.device.partition(":")[0]
-    commands = [
-        # What is there of an unfinished run was made with earlier weights.
-        ("evaluate", run, str(file), "--force", *(() if kind == "auto" else ("--device", kind)))
-        for file, task in tasks.items()
-        if task == job.settings.task
-        and not (finished and (job.folder / "predictions" / f"{file.stem}.safetensors").exists())
-    ]
-    if records is not None:
-        recipe, seed = job.settings.recipe, str(job.settings.seed)
-        # Records are named from recipe and seed: every grid point has a folder of its own.
-        folder = records / job.name.removeprefix(recipe).removesuffix(seed).strip("/")
-        file = folder / f"{recipe}/{seed}.json".replace("/", "-")
-        if commands or not finished or not file.exists():
-            commands.append(("record", run, "--out", str(folder), "--force"))
-    return tuple(commands)
+    return Asked(sweep, at_once, minutes)
 
 
 def _one(own: dict[str, list[str]], name: str, default: str = "") -> str:

@@ -18,7 +18,7 @@ from oneofmany.cli.terminal import say
 from oneofmany.runs.folder import read_json
 from oneofmany.training.jobs import Job, state_of
 from oneofmany.training.phases import phases_of
-from oneofmany.training.queue import TRAIN, Entry, Watch
+from oneofmany.training.queue import TRAIN, Entry, QueueWatch
 
 EVERY = 30.0
 """Seconds between two summaries where there is no terminal."""
@@ -29,7 +29,7 @@ STYLES = {"running": "cyan", "stopping": "yellow", "stopped": "yellow", "finishe
 
 
 @contextmanager
-def show_sweep() -> Iterator[Watch]:
+def show_sweep() -> Iterator[QueueWatch]:
     """Something for the queue to tell what happens."""
     if not sys.stderr.isatty():
         yield Lines()

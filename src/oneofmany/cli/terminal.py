@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 from rich.text import Text
 
 from oneofmany.problems import Problem, Task
-
-Tell = Callable[[str, int, int], None]
+from oneofmany.progress import Progress
 
 
 def results() -> Console:
@@ -28,8 +28,8 @@ def say(sentence: str) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
-    """A function tell(what, done, of) that draws bars on a terminal and prints a line every few seconds elsewhere."""
+def progress() -> Iterator[Progress]:
+    """A function that draws bars on a terminal and prints a line every few seconds elsewhere."""
     if not sys.stderr.isatty():
         last = 0.0
 
@@ -42,7 +42,7 @@ def progress() -> Iterator[Tell]:
         yield line
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         known: dict[str, TaskID] = {}
 
         def bar(what: str, done: int, of: int) -> None:

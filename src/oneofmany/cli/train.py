@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
-from typing import Any
 
 from oneofmany.cli.terminal import say
 from oneofmany.cli.training_progress import show_training
@@ -48,6 +46,8 @@ def train(arguments: list[str]) -> int:
     tensorboard = "--tensorboard" in fields
     fields = [field for field in fields if field != "--tensorboard"]
     name = fields.pop(0) if fields and not fields[0].startswith("-") else None
+    from oneofmany.recipes.fields import resolve
+    from oneofmany.recipes.finding import DataFiles
     from oneofmany.training import Interrupted, LostProcess, TrainingError, resume
     from oneofmany.training import train as start
 
@@ -65,7 +65,8 @@ def train(arguments: list[str]) -> int:
                 raise ValueError("name a recipe first, for example: oneofmany train nqueens/minloss/tiny")
             settings = resolve(name, fields)
             folder = Path(own.get("--out", f"runs/{name}/{settings.seed}"))
-            files = find_data(name, own)
+            data = DataFiles(own.get("--data"), own.get("--clues"), own.get("--train"), own.get("--dev"))
+            files = data.find(name, say)
             command = shlex.join(["oneofmany", "train", *arguments])
             with show_training(folder, tensorboard) as watch:
                 result = start(settings, files[0], files[1], folder, command=command, watch=watch)
@@ -105,44 +106,7 @@ def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     return own, rest
 
 
-def resolve(name: str, fields: list[str]) -> Any:
-    """The settings of a recipe with some fields changed; an unknown field exits with the closest name."""
-    import tyro
-
-    from oneofmany.recipes import recipe
-    from oneofmany.training import Settings
-
-    class Unchecked(Settings):
-        """Values are checked after all are read, so that what is wrong with them is one sentence."""
-
-        def __post_init__(self) -> None:
-            pass
-
-    config = (tyro.conf.FlagConversionOff,)
-    default = Unchecked(**vars(recipe(name)))
-    given = tyro.cli(Unchecked, default=default, prog=f"oneofmany train {name}", args=fields, config=config)
-    return Settings(**vars(given))
-
-
-def find_data(name: str, own: dict[str, str]) -> tuple[Path, Path]:
-    """The training and dev files: the user's, or the benchmark's, which are built where they are missing."""
-    from oneofmany.data.benchmark import find_benchmark
-    from oneofmany.recipes import data_of
-
-    files = []
-    for option, wanted in zip(("--train", "--dev"), data_of(name), strict=True):
-        if option in own:
-            files.append(Path(own[option]))
-        else:
-            files.append(find_benchmark(wanted, own.get("--data", "data"), own.get("--clues"), say))
-    return files[0], files[1]
-
-
 def _recipe_of(folder: Path) -> str:
     from oneofmany.runs.folder import RunFolder
 
     return str(RunFolder.open(folder).config["settings"]["recipe"])
-
-
-if __name__ == "__main__":
-    sys.exit(train(sys.argv[1:]))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,7 +17,9 @@ from rich.table import Column
 from oneofmany.cli.terminal import say
 from oneofmany.extras import require
 
-Watch = Callable[[dict[str, Any]], None]
+if TYPE_CHECKING:
+    from oneofmany.training.metrics import Watch
+
 EVERY = 10.0
 """Seconds between two lines where there is no terminal."""
 

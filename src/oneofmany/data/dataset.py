@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
-from oneofmany.files import FileError, canonical_json, content_checksum, write_whole
 from oneofmany.problems import TASKS, Problem
+from oneofmany.tensor_files import explained, read_sealed, sealed, write_tensors
 
 FORMAT = 1
 BUILDERS = "0.1.0.dev0"
 """The first version of the package whose builders give this data. Runs and records know their data by the checksum,
 which covers this text: it stays in later versions of the package, and changes only when builders give other data."""
-HEADER = "oneofmany"
 DTYPES = {
     "query": np.uint8,
     "solutions": np.uint8,
@@ -27,6 +23,9 @@ DTYPES = {
     "relations": np.int16,
     "group": np.int32,
 }
+KINDS = {"task": str, "size": int, "options": dict, "variables": int, "values": int, "built": dict}
+"""What the header says, beside its format, version and checksum."""
+OTHERWISE = "not a dataset"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +107,11 @@ class Dataset:
             "built": self.built,
             "version": BUILDERS,
         }
-        return about | {"checksum": content_checksum(about, self._tensors())}
+        return sealed(about, self._tensors())
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the file in one step; an existing one only with ``force``."""
-        metadata = {HEADER: canonical_json(self.header())}
-        # Written by Python, not by the library, whose errors do not tell a full disk from anything else.
-        write_whole(path, lambda beside: beside.write_bytes(save(self._tensors(), metadata)), force)
+        write_tensors(path, self._tensors(), self.header(), force=force)
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem | None = None) -> Dataset:
@@ -122,16 +119,14 @@ class Dataset:
 
         ``problem`` is needed for a task of your own that comes with rules; it must fit the file.
         """
-        header, tensors = _read(Path(path))
-        try:
+        header, tensors = _read(path)
+        with explained(path, OTHERWISE):
             own = _problem_of(header) if problem is None else problem
             if (own.variables, own.values) != (header["variables"], header["values"]):
                 raise ValueError(
                     f"it holds {header['variables']} variables of {header['values']} values, which does not fit {own}"
                 )
             _check_tensors(own, tensors)
-        except ValueError as error:
-            raise FileError(f"{path} is damaged or not a dataset: {error}") from None
         return cls(own, **tensors, built=header["built"])
 
 
@@ -145,39 +140,12 @@ def _problem_of(header: dict[str, Any]) -> Problem:
         raise ValueError(f"its options do not belong to {header['task']} ({error})") from None
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    if not path.is_file():
-        raise FileError(f"{path} is not a file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            header = json.loads(metadata[HEADER])
-            version = header["format"]
-            if not isinstance(version, int) or version > FORMAT:
-                raise FileError(
-                    f"{path} has format version {version}, newer than {FORMAT}, which this version of oneofmany reads: "
-                    "upgrade oneofmany"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        about = {key: value for key, value in header.items() if key != "checksum"}
-        if set(tensors) != set(DTYPES) or any(tensors[name].dtype != dtype for name, dtype in DTYPES.items()):
-            raise FileError(f"{path} is damaged or not a dataset: its tensors are not {', '.join(DTYPES)}")
-        if content_checksum(about, tensors) != header["checksum"]:
-            raise FileError(f"{path} was altered or damaged: its content does not match its checksum")
-        for key, kind in {
-            "task": str,
-            "size": int,
-            "options": dict,
-            "variables": int,
-            "values": int,
-            "built": dict,
-        }.items():
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    header, tensors = read_sealed(path, otherwise=OTHERWISE, newest=FORMAT, dtypes=DTYPES)
+    with explained(path, OTHERWISE):
+        for key, kind in KINDS.items():
             if not isinstance(header[key], kind):
-                raise FileError(f"{path} is damaged or not a dataset: its header has no proper {key!r}")
-    except (SafetensorError, KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} is damaged or not a dataset ({type(error).__name__}: {error})") from None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+                raise ValueError(f"its header has no proper {key!r}")
     return header, tensors
 
 

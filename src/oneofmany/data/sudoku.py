@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from oneofmany.files import FileError
 from oneofmany.problems import Problem
 from oneofmany.problems.tasks.sudoku import of_size
 from oneofmany.problems.tasks.task import parse_cells
+from oneofmany.progress import Progress
 
 MOST_SOLUTIONS = 50
 LISTED_IN_TRAINING = 5
@@ -58,7 +58,7 @@ def build_sudoku(
     listed: int | None = None,
     givens: tuple[int, int] | None = None,
     split_by: SplitBy = "grid-class",
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Dataset:
     """Build a split: half of the queries with one solution, half with 2 to 50, spread evenly over the givens.
 
@@ -145,7 +145,7 @@ def _fill(
     quotas: list[tuple[int, int]],
     low: int,
     rng: np.random.Generator,
-    tell: Callable[[str, int, int], None],
+    tell: Progress,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw until every quota is full: queries uint8 [Q, R] and their split keys uint8 [Q, R], in random order."""
     distinct = Distinct()
@@ -229,7 +229,7 @@ def _minimal_puzzles(
     needed: int,
     enough: int,
     rng: np.random.Generator,
-    tell: Callable[[str, int, int], None],
+    tell: Progress,
 ) -> Puzzles:
     """Minimal puzzles of random grids: at least ``needed`` with at most ``low`` givens, at least ``enough`` in all."""
     parts: list[Puzzles] = []
@@ -262,7 +262,7 @@ def make_minimal(problem: Problem, grids: np.ndarray, rng: np.random.Generator) 
     return puzzle
 
 
-def _read_puzzles(path: Path, problem: Problem, split_by: SplitBy, tell: Callable[[str, int, int], None]) -> Puzzles:
+def _read_puzzles(path: Path, problem: Problem, split_by: SplitBy, tell: Progress) -> Puzzles:
     """Read and solve a list of puzzles, one a line; empty lines and lines that start with # are skipped."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Evaluation: accuracy by validity, predictions on disk, statistics over seeds and between networks."""
+"""Evaluation: accuracy by validity of networks and of runs, predictions on disk, statistics over seeds and networks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,16 +7,23 @@ from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mc
 
 if TYPE_CHECKING:
     from oneofmany.evaluation.accuracy import Outcomes, Readout, evaluate
+    from oneofmany.evaluation.comparison import Compared, Comparison, compare_runs
     from oneofmany.evaluation.predictions import load_predictions, save_predictions
+    from oneofmany.evaluation.runs import Evaluated, evaluate_run
 
 __all__ = [
+    "Compared",
+    "Comparison",
+    "Evaluated",
     "Gain",
     "McNemar",
     "Outcomes",
     "Readout",
     "Score",
     "SeedSummary",
+    "compare_runs",
     "evaluate",
+    "evaluate_run",
     "gain",
     "load_predictions",
     "mcnemar",
@@ -30,6 +37,7 @@ def __getattr__(name: str) -> Any:
     # Whoever wants statistics alone, as the report does, does not wait for torch.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from oneofmany.evaluation import accuracy, predictions
+    from oneofmany.evaluation import accuracy, comparison, predictions, runs
 
-    return getattr(predictions if name.endswith("_predictions") else accuracy, name)
+    modules = (accuracy, predictions, runs, comparison)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from oneofmany.networks import Prediction, PredictionNetwork, predict
 from oneofmany.networks.building import Readout
 from oneofmany.networks.inference import Choice, threshold
 from oneofmany.networks.protocol import arguments_of
+from oneofmany.progress import Progress
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -131,7 +131,7 @@ def evaluate(
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
     patience: int | None = None,
-    tell: Callable[[str, int, int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Outcomes:
     """Answer all queries and check the answers.
 

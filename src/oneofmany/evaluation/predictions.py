@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
-
 import oneofmany
-from oneofmany.data.dataset import HEADER
 from oneofmany.evaluation.accuracy import DTYPES, OPTIONAL, Outcomes
-from oneofmany.files import FileError, canonical_json, content_checksum, write_whole
+from oneofmany.tensor_files import explained, read_sealed, sealed, write_tensors
 
 FORMAT = 1
+OTHERWISE = "holds no predictions"
 ABOUT = ("data", "readout", "steps", "starts", "choose", "seed")
 DATA = ("checksum", "task", "size", "queries", "name")
 
@@ -33,40 +28,15 @@ def save_predictions(path: str | Path, outcomes: Outcomes, about: dict[str, Any]
     _check_about(about, outcomes)
     tensors = {name: getattr(outcomes, name) for name in DTYPES if getattr(outcomes, name) is not None}
     header: dict[str, Any] = {"format": FORMAT, "version": oneofmany.__version__, "about": about}
-    metadata = {HEADER: canonical_json(header | {"checksum": content_checksum(header, tensors)})}
-    write_whole(path, lambda beside: beside.write_bytes(save(tensors, metadata)), force)
+    write_tensors(path, tensors, sealed(header, tensors), force=force)
 
 
 def load_predictions(path: str | Path) -> tuple[Outcomes, dict[str, Any]]:
     """Read and check a file: the outcomes and ``about``; FileError says in one sentence what is wrong with it."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileError(f"{path} is not a file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})[HEADER])
-            version = header["format"]
-            if not isinstance(version, int) or version > FORMAT:
-                raise FileError(
-                    f"{path} has format version {version}, newer than {FORMAT}, which this version of oneofmany reads: "
-                    "upgrade oneofmany"
-                )
-            tensors: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if not set(DTYPES) - set(OPTIONAL) <= set(tensors) <= set(DTYPES):
-            raise ValueError(f"its tensors are not {', '.join(DTYPES)}")
-        if any(tensor.dtype != DTYPES[name] for name, tensor in tensors.items()):
-            raise ValueError("its tensors have other types")
-        checksum = header.pop("checksum")
-        if content_checksum(header, tensors) != checksum:
-            raise FileError(f"{path} was altered or damaged: its content does not match its checksum")
+    header, tensors = read_sealed(path, otherwise=OTHERWISE, newest=FORMAT, dtypes=DTYPES, optional=OPTIONAL)
+    with explained(path, OTHERWISE):
         outcomes, about = Outcomes(**tensors), header["about"]
         _check_about(about, outcomes)
-    except FileError:
-        raise
-    except (SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FileError(f"{path} is damaged or holds no predictions ({type(error).__name__}: {error})") from None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     return outcomes, about
 
 

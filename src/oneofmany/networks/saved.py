@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import nn
 
 import oneofmany
-from oneofmany.files import FileError, write_whole
+from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.nlm_machine import Precision
 from oneofmany.problems import TASKS, Problem
+from oneofmany.tensor_files import explained, read_tensors, write_tensors
 
 FORMAT = 1
-HEADER = "oneofmany"
+OTHERWISE = "not a network"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +59,7 @@ def save_network(
         "card": card or {},
     }
     weights = network.state_dict() if isinstance(network, nn.Module) else network
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    write_whole(path, lambda beside: beside.write_bytes(save(tensors, {HEADER: text})), force)
+    write_tensors(path, weights, header, force=force)
 
 
 def load_network(
@@ -81,8 +77,10 @@ def load_network(
         device: where the network is put.
         precision: of the activations, as in ``build_network``; None takes ``NetworkSettings.precision_on`` the device.
     """
-    header, tensors = _read(Path(path))
-    try:
+    header, tensors = read_tensors(path, otherwise=OTHERWISE, newest=FORMAT, framework="pt")
+    if "network" not in header:
+        raise FileError(f"{path} is not a network of oneofmany")
+    with explained(path, OTHERWISE):
         known = {field.name for field in fields(NetworkSettings)}
         if unknown := set(header["network"]) - known:
             raise FileError(f"{path} has settings that this version does not know ({', '.join(sorted(unknown))})")
@@ -91,11 +89,6 @@ def load_network(
         network = build_network(settings, own, precision=precision or settings.precision_on(device), device=device)
         network.load_state_dict(tensors)
         task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
-    except FileError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        sentence = str(error).splitlines()[0]
-        raise FileError(f"{path} is damaged or not a network ({type(error).__name__}: {sentence})") from None
     return SavedNetwork(network.eval(), settings, task, size, card)
 
 
@@ -104,20 +97,3 @@ def _problem(header: dict[str, Any], path: str | Path) -> Problem:
     if task is None:
         raise FileError(f"{path} belongs to the task {header['task']!r}, whose rules are needed: pass problem=")
     return task.problem(header["size"], **header["options"])
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    if not path.is_file():
-        raise FileError(f"{path} is not a file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})[HEADER])
-            if not isinstance(header, dict) or not isinstance(header["format"], int) or "network" not in header:
-                raise FileError(f"{path} is not a network of oneofmany")
-            if header["format"] > FORMAT:
-                raise FileError(f"{path} has format version {header['format']}, newer than {FORMAT}: upgrade oneofmany")
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} is damaged or not a network ({type(error).__name__})") from None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 
@@ -18,12 +20,30 @@ def device_named(name: str) -> torch.device:
                 "use --device cpu, or hide the GPU with CUDA_VISIBLE_DEVICES= before the command"
             )
         name = "cuda" if usable else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ("cpu", "cuda"):
+    device = _device(name, ("cpu", "cuda"))
+    if device is None:
         raise ValueError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
     if device.type == "cuda" and not usable:
         raise ValueError(f"device: {name!r} was asked for, but PyTorch finds no GPU here; use --device cpu")
     return device
+
+
+def usable_device(name: str) -> torch.device:
+    """The device of that name, cpu, cuda, cuda:N or mps, after a try whether it works; ValueError where it does not."""
+    device = _device(name, ("cpu", "cuda", "mps"))
+    if device is None:
+        raise ValueError(f"--device: expected cpu, cuda or mps, got {name!r}")
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"--device: {name} cannot be used here ({str(error).splitlines()[0]})") from None
+    return device
+
+
+def _device(name: str, kinds: Sequence[str]) -> torch.device | None:
+    """The device of that name; None where there is no such name, or it is not of these kinds."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        return None
+    return device if device.type in kinds else None

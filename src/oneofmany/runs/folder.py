@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 
 from oneofmany.files import FileError, write_whole
+from oneofmany.tensor_files import from_bytes, to_bytes
 
 FORMAT = 1
 KEPT_STATES = 2
@@ -89,8 +89,7 @@ class RunFolder:
 
     def save_state(self, number: int, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
         """Write state ``number`` (they rise), then forget all but the last two."""
-        metadata = {"oneofmany": json.dumps(about, sort_keys=True)}
-        data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
+        data = to_bytes(tensors, json.dumps(about, sort_keys=True))
         write_whole(
             self._states / f"{number:012d}.safetensors", lambda beside: beside.write_bytes(data + _seal(data)), True
         )
@@ -106,7 +105,7 @@ class RunFolder:
                 body, seal = data[:-SEAL], data[-SEAL:]
                 if _seal(body) != seal:
                     raise FileError("its checksum does not match")
-                tensors, about = _parse(body)
+                about, tensors = from_bytes(body)
             except (FileError, OSError, SafetensorError, KeyError, ValueError) as error:
                 complaints.append(f"{file} is damaged ({error}): going back to the state before it")
                 continue
@@ -129,12 +128,6 @@ SEAL = 32
 
 def _seal(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-def _parse(body: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    length = int.from_bytes(body[:8], "little")
-    about = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["oneofmany"])
-    return load(body), about
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -96,7 +96,7 @@ class Entry:
         return state_of(self.job.folder) == "finished"
 
 
-class Watch(Protocol):
+class QueueWatch(Protocol):
     """Whoever shows what the queue does."""
 
     def changed(self, entry: Entry) -> None:
@@ -117,7 +117,7 @@ class Queue:
     """
 
     def __init__(
-        self, jobs: Sequence[Job], *, at_once: int = 1, deadline: float | None = None, watch: Watch | None = None
+        self, jobs: Sequence[Job], *, at_once: int = 1, deadline: float | None = None, watch: QueueWatch | None = None
     ) -> None:
         self.entries = [Entry(job) for job in jobs]
         self.at_once, self.deadline, self.watch = at_once, deadline, watch

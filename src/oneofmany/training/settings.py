@@ -108,10 +108,6 @@ class Settings:
     """Multiplies the loss; the paper's recipes take the mean over the variables or choices."""
     ema: float = 0.0
     """Evaluate and keep an exponential moving average of the weights with this decay; 0 for none."""
-    starts: int = 1
-    """Noisy starts of every query in training, of which the least loss counts."""
-    start_temperature: float = 0.0
-    """Softens the minimum over starts; falls linearly to 0 over the phase."""
     reveal: float = 0.0
     """Share of queries that show random cells of one listed solution; only the solutions that agree stay listed."""
     burn_in: tuple[int, ...] = (0,)
@@ -154,7 +150,6 @@ def _check(s: Settings) -> None:
     if s.objective in TWO_PHASES and s.second.updates < 1:
         raise ValueError(f"second.updates: {s.objective} has a second phase, expected at least 1, got 0")
     least_one = {
-        "starts": s.starts,
         "evaluate_every": s.evaluate_every,
         "log_every": s.log_every,
         "first.batch": s.first.batch,
@@ -187,10 +182,8 @@ def _check(s: Settings) -> None:
             raise ValueError(f"{name}: expected more than 0, got {value}")
     if not s.burn_in or min(s.burn_in) < 0:
         raise ValueError(f"burn_in: expected numbers of steps from 0, got {s.burn_in}")
-    if s.network.kind != "equivariant" and (s.starts > 1 or s.burn_in != (0,) or s.discover):
-        raise ValueError(
-            f"starts, burn_in and discover: only the equivariant network has them, got kind {s.network.kind}"
-        )
+    if s.network.kind != "equivariant" and (s.burn_in != (0,) or s.discover):
+        raise ValueError(f"burn_in and discover: only the equivariant network has them, got kind {s.network.kind}")
     if s.discover and s.objective not in CHOOSING:
         raise ValueError(f"discover: expected an objective of {', '.join(CHOOSING)}, got {s.objective}")
 
@@ -211,8 +204,12 @@ def to_json(settings: Settings) -> dict[str, Any]:
 
 def from_json(values: dict[str, Any]) -> Settings:
     """The settings of a config.json; ValueError names a field that this version does not know."""
-    return _build(Settings, values, "")
+    kept = {name: value for name, value in values.items() if (name, value) not in REMOVED.items()}
+    return _build(Settings, kept, "")
 
+
+REMOVED = {"starts": 1, "start_temperature": 0.0}
+"""Settings of earlier versions, with the values that changed nothing: runs that have these are resumed as they were."""
 
 _NESTED: dict[str, Any] = {
     "network": NetworkSettings,

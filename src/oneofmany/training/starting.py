@@ -13,10 +13,12 @@ from oneofmany.files import FileError
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
+from oneofmany.training.checks import check_data, check_pretrained
 from oneofmany.training.distributed import processes
+from oneofmany.training.metrics import Watch
 from oneofmany.training.phases import phases_of
 from oneofmany.training.settings import Settings, differences, from_json, to_json
-from oneofmany.training.trainer import Trainer, Watch, check_data, check_pretrained
+from oneofmany.training.trainer import Trainer
 
 
 def train(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,19 +13,17 @@ from torch import Tensor, nn
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.evaluation import evaluate
-from oneofmany.files import FileError
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.runs.folder import RunFolder, write_json
+from oneofmany.training.checkpoints import Candidate, Checkpoint, Clock, Position
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, load_weights, precision_on, under, weights_of
+from oneofmany.training.metrics import Watch, averages
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
 from oneofmany.training.settings import Settings, from_json
 from oneofmany.training.signals import listening
 from oneofmany.training.updating import MEASURED, Updater
-
-Watch = Callable[[dict[str, Any]], None]
-"""Told about every line of metrics, and about every phase's length."""
 
 
 class TrainingError(RuntimeError):
@@ -41,41 +36,6 @@ class Interrupted(Exception):  # noqa: N818 - it is no error
     def __init__(self, number: int, update: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name} at update {update}")
         self.number = number
-
-
-@dataclass
-class Candidate:
-    """Weights that may be kept, and what dev says about them."""
-
-    weights: dict[str, Tensor]
-    dev: dict[str, Any]
-
-    def copy(self) -> Candidate:
-        """The same with tensors of its own."""
-        return Candidate({name: tensor.clone() for name, tensor in self.weights.items()}, self.dev)
-
-    def better_than(self, other: Candidate | None) -> bool:
-        """Strictly better on the dev queries that count."""
-        return other is None or self.dev["score"] > other.dev["score"]
-
-
-@dataclass
-class Position:
-    """Where a run stands: all that a state holds beside tensors."""
-
-    phase: int = 0
-    update: int = 0
-    all_updates: int = 0
-    seconds: float = 0.0
-    phase_seconds: float = 0.0
-    progress: float = 0.0
-    schedule: dict[str, Any] | None = None
-    since_evaluation: dict[str, float] = field(default_factory=dict)
-    logged: int = 0
-    metrics: int = 0
-    best: dict[str, Any] | None = None
-    candidate: dict[str, Any] | None = None
-    finished: bool = False
 
 
 class Trainer:
@@ -102,7 +62,6 @@ class Trainer:
         group: Group = Group(),  # noqa: B008 - frozen
         watch: Watch | None = None,
     ) -> None:
-        check_data(settings, train, dev)
         self.settings, self.folder, self.group, self.device = settings, folder, group, device
         self.watch: Watch = watch or (lambda line: None)
         self.train = DeviceData(train, device, settings.listed)
@@ -157,7 +116,7 @@ class Trainer:
         over = at.update >= phase.settings.updates
         while not over:
             lr = schedule.lr(at.update, at.progress)
-            updater.run(at.update, lr, at.progress)
+            updater.run(at.update, lr)
             at.update += 1
             at.all_updates += 1
             over = at.update >= phase.settings.updates
@@ -326,59 +285,37 @@ class Trainer:
         raise Interrupted(self._signal, self.at.update)
 
     def _tensors(self, updater: Updater) -> dict[str, Tensor]:
-        return self.learners.state() | {"sums": updater.sums} | self._candidates()
+        return self.learners.state() | {"sums": updater.sums}
 
     def _between_phases(self) -> dict[str, Tensor]:
         """The next phase begins with what is kept, and with the selector as it is."""
         selector = self.learners.selector
-        trained = {} if selector is None else {f"selector/{k}": v for k, v in weights_of(selector).items()}
-        return trained | self._candidates()
-
-    def _candidates(self) -> dict[str, Tensor]:
-        tensors = {}
-        for name, held in (("best", self.best), ("candidate", self.candidate)):
-            if held is not None:
-                tensors |= {f"{name}/{key}": value for key, value in held.weights.items()}
-        return tensors
+        return {} if selector is None else {f"selector/{k}": v for k, v in weights_of(selector).items()}
 
     def _checkpoint(self, tensors: dict[str, Tensor]) -> None:
         self._checked = time.monotonic()
-        if not self.group.writes:
-            return
-        at = self.at
-        at.metrics = self.folder.logged_bytes()
-        at.best = None if self.best is None else self.best.dev
-        at.candidate = None if self.candidate is None else self.candidate.dev
-        number = at.phase * 10**9 + at.update + (10**11 if at.finished else 0)
-        self.folder.save_state(number, tensors, asdict(at))
+        if self.group.writes:
+            Checkpoint(self.at, self.best, self.candidate, tensors).save(self.folder)
 
     def _resume(self) -> dict[str, Tensor] | None:
         """Take over the folder's state; returns its tensors where it lies inside a phase."""
-        found = self.folder.load_state()
+        found = Checkpoint.load(self.folder, self.device)
         if found is None:
             if self.group.writes:
                 self.folder.cut_metrics(0)
             return None
-        tensors, about, complaints = found
+        state, complaints = found
         for complaint in complaints:
             self.watch({"kind": "warning", "text": complaint})
-        try:
-            self.at = Position(**about)
-        except TypeError:
-            raise FileError(f"{self.folder.path} was begun by another version of oneofmany: go on with that") from None
+        self.at, self.best, self.candidate = state.at, state.best, state.candidate
         if self.group.writes:
             self.folder.cut_metrics(self.at.metrics)
-        tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
-        for name in ("best", "candidate"):
-            dev = getattr(self.at, name)
-            if dev is not None:
-                setattr(self, name, Candidate(under(tensors, name), dev))
         if self.best is not None and not self.at.finished:
             self._keep(self.best)  # the file may be newer than the state
-        if "sums" in tensors:
-            return tensors
+        if "sums" in state.tensors:
+            return state.tensors
         if self.learners.selector is not None:
-            load_weights(self.learners.selector, under(tensors, "selector"))
+            load_weights(self.learners.selector, under(state.tensors, "selector"))
         return None
 
     def _log(self, line: dict[str, Any]) -> None:
@@ -389,82 +326,3 @@ class Trainer:
     def _remember(self, number: int) -> None:
         """A signal waits until the update is done."""
         self._signal = number
-
-
-class Clock:
-    """Adds the time that passes to a position."""
-
-    def __init__(self, at: Position) -> None:
-        self.at, self.last = at, time.monotonic()
-        self.since_rate = self.last
-
-    def tick(self) -> None:
-        """Add the time since the last tick."""
-        now = time.monotonic()
-        self.at.seconds += now - self.last
-        self.at.phase_seconds += now - self.last
-        self.last = now
-
-    def rate(self, count: int) -> float:
-        """Things per second since the last call."""
-        now = time.monotonic()
-        rate = count / max(now - self.since_rate, 1e-9)
-        self.since_rate = now
-        return rate
-
-
-def averages(sums: dict[str, float], updates: int, phase: Phase) -> dict[str, float | None]:
-    """Means over the updates; the exploratory fractions of the joint phase, None elsewhere (see the glossary)."""
-    line: dict[str, float | None] = {
-        "loss": sums["loss"] / updates,
-        "gradient_norm": sums["gradient_norm"] / updates,
-        "skipped": round(sums["skipped"]),
-    }
-    if phase.objective != "selectr":
-        return line
-    line["selector_loss"] = sums["selector_loss"] / updates
-    line["selector_gradient_norm"] = sums["selector_gradient_norm"] / updates
-    if phase.trains != "both":
-        return line
-    for over, total in (("ms", sums["ms_queries"]), ("all", sums["queries"])):
-        for closest in ("loss", "hamming"):
-            share = sums[f"exploratory_{closest}"] / total if total else None
-            line[f"exploratory_{over}_{closest}"] = share
-    return line
-
-
-def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
-    """Refuse data that cannot be trained on, in one sentence."""
-    for name, data in (("train", train), ("dev", dev)):
-        if data.problem.task != settings.task:
-            raise FileError(f"{name}: the data is of task {data.problem.task}, the recipe is for {settings.task}")
-    if settings.network.kind == "rrn" and train.problem.size != dev.problem.size:
-        raise FileError(
-            f"dev: the RRN is bound to the size of its board, which is {train.problem.size} in train and "
-            f"{dev.problem.size} in dev"
-        )
-    if not len(train.solutions):
-        raise FileError("train: the data lists no solutions to train on")
-    looked_at = dev.multiple[: settings.dev_queries] == (settings.select_on == "ms")
-    if settings.select_on != "overall" and not looked_at.any():
-        raise FileError(f"dev: it has no {settings.select_on.upper()} query, which select_on looks at")
-    for phase in phases_of(settings):
-        sampling = phase.settings.sampling
-        share = sampling if isinstance(sampling, (int, float)) else {"ms": 1.0, "os": 0.0}.get(sampling)
-        if share is not None and share > 0 and not train.multiple.any():
-            raise FileError(f"train: phase {phase.name} samples MS queries, but the data has none")
-        if share is not None and share < 1 and train.multiple.all():
-            raise FileError(f"train: phase {phase.name} samples OS queries, but the data has none")
-
-
-def check_pretrained(settings: Settings) -> None:
-    """Refuse runs that this one cannot start from, in one sentence."""
-    for path in settings.pretrained:
-        theirs = from_json(RunFolder.open(path).config["settings"])
-        if (theirs.seed, theirs.task, theirs.network) != (settings.seed, settings.task, settings.network):
-            raise ValueError(
-                f"pretrained: {path} has another task, seed or network ({theirs.task}, seed {theirs.seed}) than this "
-                f"run ({settings.task}, seed {settings.seed})"
-            )
-        if not (Path(path) / "result.json").exists():
-            raise FileError(f"pretrained: {path} has not finished: go on with it first, by --resume {path}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from oneofmany.data.batches import DeviceData
 from oneofmany.networks.protocol import arguments_of
-from oneofmany.objectives import Objective, SelectR, binary_hamming_reward, hamming_reward
+from oneofmany.objectives import SelectR, binary_hamming_reward, hamming_reward
 from oneofmany.problems import Batch
 from oneofmany.training.discovering import discover
 from oneofmany.training.distributed import Group
@@ -55,17 +55,14 @@ class Updater:
         self.rows = group.rows(phase.settings.batch)
         self.takes = arguments_of(learners.network)
         self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=self.device)
-        self.temperature = torch.zeros((), device=self.device)
         self.capturing = settings.capture and self.device.type == "cuda" and group.size == 1
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]] = {}
         self._warm: dict[int, int] = {}
         learners.network.train()
 
-    def run(self, update: int, lr: float, progress: float) -> None:
-        """Run update number ``update``; ``progress`` is the share of the phase's budget that is used up."""
+    def run(self, update: int, lr: float) -> None:
+        """Run update number ``update``."""
         self._set_lr(lr)
-        if self.settings.start_temperature:
-            self.temperature.fill_(self.settings.start_temperature * max(0.0, 1 - progress))
         burn_in = self._burn_in(update)
         inputs = self.draw(update)
         if not self.capturing:
@@ -97,8 +94,8 @@ class Updater:
         if s.reveal:
             inputs["reveal"] = draw_reveal(size, problem.variables, generator)[self.rows]
         if "noise" in self.takes:
-            noise = torch.randn(s.starts, size, problem.choices, generator=generator, device=self.device)
-            inputs["noise"] = noise[:, self.rows].flatten(0, 1)
+            noise = torch.randn(size, problem.choices, generator=generator, device=self.device)
+            inputs["noise"] = noise[self.rows]
         if "seed" in self.takes:
             inputs["seed"] = torch.randint(2**62, (1,), generator=generator, device=self.device)
         if self.objective.draws:
@@ -122,7 +119,7 @@ class Updater:
         with torch.set_grad_enabled(phase.trains != "selector"):
             logits = self._predict(learners.network, batch, inputs, burn_in)
         if s.discover:
-            batch = discover(batch, logits[-1, : len(batch)])
+            batch = discover(batch, logits[-1])
         offset = int(learners.network.value_offset)  # pyright: ignore
         solutions, mask = batch.solutions + offset, batch.mask
         local = self._local(mask)
@@ -135,7 +132,7 @@ class Updater:
             losses.append(selector_loss * self._share(local, counts, 1))
             measured["selector_loss"] = losses[-1].detach()
         else:
-            pair_losses = self._pair_losses(self.objective, logits, solutions, mask)
+            pair_losses = self.objective.pair_losses(logits, solutions, mask)
             loss = self.objective.reduce(pair_losses, mask, noise=inputs.get("weights"))
         loss = loss * s.loss_scale * self._share(local, counts, 0)
         if phase.trains != "selector":
@@ -158,12 +155,10 @@ class Updater:
         self.sums += torch.stack(values)
 
     def _predict(self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int) -> Tensor:
-        """Logits [B, R, V] or [T, S*B, R, V], start by start."""
+        """Logits [B, R, V] or [T, B, R, V]."""
         arguments: dict[str, Tensor | int] = {}
         if "noise" in self.takes:
             arguments["noise"] = inputs["noise"]
-            if self.settings.starts > 1:
-                batch = batch[torch.arange(len(batch), device=self.device).repeat(self.settings.starts)]
         if "seed" in self.takes:
             arguments |= {"seed": inputs["seed"], "row_offset": self.rows.start}
         with self._autocast():
@@ -172,21 +167,6 @@ class Updater:
                     _, state = network(batch, steps=burn_in, every_step=False, return_state=True, **arguments)
                 arguments["state"] = state
             return network(batch, **arguments)
-
-    def _pair_losses(self, objective: Objective | SelectR, logits: Tensor, solutions: Tensor, mask: Tensor) -> Tensor:
-        """[T, B, K]; of several starts the (softened) minimum for every listed solution."""
-        starts = self.settings.starts
-        if starts == 1:
-            return objective.pair_losses(logits, solutions, mask)
-        pairs = objective.pair_losses(logits, solutions.repeat(starts, 1, 1), mask.repeat(starts, 1))
-        pairs = pairs.unflatten(1, (starts, -1))  # [T, S, B, K]
-        mean = pairs.detach().mean(0)
-        if self.settings.start_temperature:
-            weights = (-mean / self.temperature.clamp_min(1e-3)).softmax(0)
-        else:
-            weights = (mean == mean.amin(0)).to(mean.dtype)
-            weights = weights / weights.sum(0)
-        return (weights * pairs).sum(1)
 
     def _selectr(
         self,
@@ -201,18 +181,14 @@ class Updater:
         """Both losses of section 3.4, from before either network is updated; and how exploratory the selector is."""
         learners, mask = self.learners, batch.mask
         assert learners.selector is not None
-        first = logits if self.settings.starts == 1 else logits[:, : len(batch)]
-        if learners.lagged is None:
-            copied = first.detach()
-        else:
-            copied = self._predict(learners.lagged, batch, inputs, burn_in)
-            copied = copied if self.settings.starts == 1 else copied[:, : len(batch)]
+        lagged = learners.lagged
+        copied = logits.detach() if lagged is None else self._predict(lagged, batch, inputs, burn_in)
         with self._autocast():
             scores = learners.selector(copied, batch).float()
-        pair_losses = self._pair_losses(objective, logits, solutions, mask)
-        hamming = self.hamming(first.detach(), solutions)
+        pair_losses = objective.pair_losses(logits, solutions, mask)
+        hamming = self.hamming(logits.detach(), solutions)
         exact = self.settings.selector_training.reward == "exact" and objective.reward is not None
-        rewards = objective.reward(first.detach(), solutions) if exact and objective.reward else hamming
+        rewards = objective.reward(logits.detach(), solutions) if exact and objective.reward else hamming
         noise = inputs.get("weights")
         loss = objective.reduce(pair_losses, mask, scores, noise=noise)
         selector_loss = objective.reduce_rewards(rewards, mask, scores, noise=noise)

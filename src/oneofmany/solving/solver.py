@@ -1,21 +1,13 @@
-"""Answers to queries: from a network in batches, from the exact enumerator, or from both::
-
-    solver = Solver(oneofmany.load("sudoku"))
-    for answer in solver.answer(queries):              # queries as a task's ``parse`` gives them, of any sizes
-        print(answer.values, answer.valid, answer.confidence)
-
-Every function answers in the order of the queries. Whoever answered is named in ``Answer.source``.
-"""
+"""Answers from one network, in batches."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,17 +15,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import oneofmany
-from oneofmany.exact import solve
 from oneofmany.networks.equivariant import EquivariantNetwork, used_kinds
 from oneofmany.networks.inference import Choice, predict, threshold
 from oneofmany.networks.nlm import NLM
 from oneofmany.networks.protocol import arguments_of
 from oneofmany.networks.rrn import RRN
 from oneofmany.networks.saved import SavedNetwork
-from oneofmany.problems import Batch, Problem, Query, nqueens
-
-Tell = Callable[[int, int], None]
-"""Called with how many queries are answered, of how many."""
+from oneofmany.problems import Batch, Problem, Query
+from oneofmany.progress import Progress
+from oneofmany.solving.answers import Answer, by_problem, stacked
 
 Noise = torch.Generator | None
 T = TypeVar("T")
@@ -43,35 +33,6 @@ TRIES = 8
 
 PATIENCE = 8
 """An answer that has not changed for so many steps is taken."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One answer to a query.
-
-    Args:
-        values: uint8 [R], 1..V, and 0 where a network gives no or several values; the query itself where there is no
-            solution.
-        valid: whether it keeps the givens and every rule.
-        source: who answered. An answer of the enumerator that is not valid says that there is no solution.
-        log_probability: the network's log-probability of the answer; None where no network was asked. For networks
-            that choose a value for every variable it is the sum over variables of the softmax at the last step, for
-            those that threshold every choice on its own (NLM) the sum over choices.
-        share: of the probability of all listed solutions, those of ``Solver.weigh``; None elsewhere.
-        seconds: the query's part of the time that its batch took.
-    """
-
-    values: np.ndarray
-    valid: bool
-    source: Literal["network", "exact"]
-    log_probability: float | None = None
-    share: float | None = None
-    seconds: float = 0.0
-
-    @property
-    def confidence(self) -> float | None:
-        """The network's probability of the whole answer, 0..1: how sure it is, which is not how often it is right."""
-        return None if self.log_probability is None else math.exp(self.log_probability)
 
 
 class Solver:
@@ -113,7 +74,7 @@ class Solver:
         if starts > 1:
             self._needs_noise("starts", starts)
 
-    def answer(self, queries: Sequence[Query], tell: Tell | None = None) -> list[Answer]:
+    def answer(self, queries: Sequence[Query], tell: Progress | None = None) -> list[Answer]:
         """One answer to every query."""
 
         def work(rows: list[int], batch: Batch, noise: Noise) -> list[Answer]:
@@ -122,7 +83,7 @@ class Solver:
         return self._in_batches(queries, work, tell)
 
     def distinct(
-        self, queries: Sequence[Query], number: int, *, tries: int | None = None, tell: Tell | None = None
+        self, queries: Sequence[Query], number: int, *, tries: int | None = None, tell: Progress | None = None
     ) -> list[list[Answer]]:
         """Up to ``number`` different answers to every query, each from a noisy start of its own.
 
@@ -145,7 +106,7 @@ class Solver:
         return self._in_batches(queries, work, tell)
 
     def weigh(
-        self, queries: Sequence[Query], found: Sequence[Sequence[Answer]], tell: Tell | None = None
+        self, queries: Sequence[Query], found: Sequence[Sequence[Answer]], tell: Progress | None = None
     ) -> list[list[Answer]]:
         """Solutions that were found for every query, with the network's probability of each, the likeliest first.
 
@@ -194,21 +155,21 @@ class Solver:
             )
 
     def _in_batches(
-        self, queries: Sequence[Query], work: Callable[[list[int], Batch, Noise], list[T]], tell: Tell | None
+        self, queries: Sequence[Query], work: Callable[[list[int], Batch, Noise], list[T]], tell: Progress | None
     ) -> list[T]:
         """What ``work`` makes of every query. Every problem has noise of its own: others do not change its answers."""
         for query in queries:
             if why := self.refusal(query):
                 raise ValueError(why)
         made: dict[int, T] = {}
-        for problem, rows in _by_problem(queries).items():
+        for problem, rows in by_problem(queries).items():
             noise = torch.Generator().manual_seed(self.seed) if self.noisy else None
             for first in range(0, len(rows), self.batch_size):
                 part = rows[first : first + self.batch_size]
                 batch = _batch(problem, [queries[row] for row in part], self.device)
                 made.update(zip(part, work(part, batch, noise), strict=True))
                 if tell:
-                    tell(len(made), len(queries))
+                    tell("queries answered", len(made), len(queries))
         return [made[row] for row in range(len(queries))]
 
     def _start(self, batch: Batch, noise: Noise, starts: int) -> list[Answer]:
@@ -265,73 +226,13 @@ class Solver:
         return per_class.gather(-1, values + self.network.value_offset)[..., 0].sum(-1)
 
 
-def solve_exactly(
-    queries: Sequence[Query], limit: int = 1, *, seed: int | None = None, tell: Tell | None = None
-) -> list[list[Answer]]:
-    """Up to ``limit`` solutions of every query from the enumerator; a seed makes the search's order random.
-
-    A query without a solution has one answer that is not valid: the query itself.
-    """
-    if queries:
-        prepare()
-    answers: dict[int, list[Answer]] = {}
-    for problem, rows in _by_problem(queries).items():
-        for first in range(0, len(rows), 4096):
-            part = rows[first : first + 4096]
-            start = time.perf_counter()
-            found = solve(problem, *_stack([queries[row] for row in part]), limit=limit, seed=seed)
-            spent = (time.perf_counter() - start) / len(part)
-            for i, row in enumerate(part):
-                listed = [Answer(values, True, "exact", seconds=spent) for values in found.of(i)]
-                answers[row] = listed or [Answer(queries[row].values, False, "exact", seconds=spent)]
-            if tell:
-                tell(len(answers), len(queries))
-    return [answers[row] for row in range(len(queries))]
-
-
-def fall_back(queries: Sequence[Query], found: Sequence[Sequence[Answer]], number: int = 1) -> list[list[Answer]]:
-    """The valid answers that were found, and as many from the enumerator as are missing to ``number`` different ones.
-
-    A query that has no solution gets the enumerator's answer that says so.
-    """
-    kept = [[answer for answer in answers if answer.valid][:number] for answers in found]
-    short = [row for row, answers in enumerate(kept) if len(answers) < number]
-    for row, exact in zip(short, solve_exactly([queries[row] for row in short], number), strict=True):
-        asked = sum(answer.seconds for answer in found[row])  # the network was asked first
-        known = {answer.values.tobytes() for answer in kept[row]}
-        new = [replace(answer, seconds=answer.seconds + asked) for answer in exact]
-        kept[row] += [answer for answer in new if answer.values.tobytes() not in known][: number - len(kept[row])]
-    return kept
-
-
 def bundled(task: str) -> Path:
     """Where the bundled network of a task lies, if there is one."""
     return Path(oneofmany.__file__).parent / "weights" / f"{task}.safetensors"
 
 
-@cache
-def prepare() -> None:
-    """Load or compile the enumerator (seconds, the first time), so that it is not part of a query's time."""
-    solve(nqueens(1), np.zeros((1, 1), np.uint8), limit=1)
-
-
-def _by_problem(queries: Sequence[Query]) -> dict[Problem, list[int]]:
-    rows: dict[Problem, list[int]] = {}
-    for row, query in enumerate(queries):
-        rows.setdefault(query.problem, []).append(row)
-    return rows
-
-
-def _stack(queries: Sequence[Query]) -> tuple[np.ndarray, np.ndarray]:
-    """Queries of one problem as uint8 [Q, R] and relations int16 [Q, M, 2], -1 for padding."""
-    relations = np.full((len(queries), max(len(query.relations) for query in queries), 2), -1, np.int16)
-    for row, query in zip(relations, queries, strict=True):
-        row[: len(query.relations)] = query.relations
-    return np.stack([query.values for query in queries]), relations
-
-
 def _batch(problem: Problem, queries: Sequence[Query], device: torch.device) -> Batch:
-    values, relations = (torch.from_numpy(array.astype(np.int64)).to(device) for array in _stack(queries))
+    values, relations = (torch.from_numpy(array.astype(np.int64)).to(device) for array in stacked(queries))
     none = torch.zeros(len(queries), 0, device=device)
     return Batch(
         query=values,

@@ -1,4 +1,6 @@
-"""Evaluates a run on a data file and keeps what it answered, so that nothing is evaluated twice by accident.
+"""Evaluates a run on a data file and keeps its answers, so that nothing is evaluated twice by accident.
+
+    from oneofmany.evaluation import evaluate_run
 
     evaluated = evaluate_run("runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
     print(evaluated.summary["ms"])
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +29,7 @@ from oneofmany.networks.nlm_machine import Precision
 from oneofmany.networks.rrn import RRN
 from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.problems import Problem
+from oneofmany.progress import Progress
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
@@ -74,7 +77,7 @@ def evaluate_run(
     patience: int | None = None,
     name: str | None = None,
     force: bool = False,
-    tell: Callable[[str, int, int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Evaluated:
     """Evaluate a network on a data file. A run folder keeps the predictions, and gives them back the next time.
 

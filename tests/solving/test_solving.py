@@ -12,7 +12,7 @@ from oneofmany.networks import draw_noise
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import SavedNetwork
 from oneofmany.problems import TASKS, Batch, futoshiki, nqueens, sudoku
-from oneofmany.solving import Answer, Solver, fall_back, solve_exactly
+from oneofmany.solving import Answer, Solver, count_solutions, fall_back, solve_exactly
 from trained import five_queens
 
 ONE_GIVEN = [" ".join(str(c) if r == row else "." for r in range(5)) for row in range(5) for c in range(1, 6)]
@@ -74,8 +74,8 @@ def test_sizes_are_mixed_without_changing_each_other():
     mixed = [query for pair in zip(large, small, strict=True) for query in pair]
     solver = Solver(five_queens(), batch_size=4)
     told = []
-    answers = solver.answer(mixed, lambda done, of: told.append((done, of)))
-    assert told == [(4, 12), (6, 12), (10, 12), (12, 12)]
+    answers = solver.answer(mixed, lambda *what: told.append(what))
+    assert told == [("queries answered", done, 12) for done in (4, 6, 10, 12)]
     for own, mine in ((small, answers[1::2]), (large, answers[::2])):
         for alone, together in zip(solver.answer(own), mine, strict=True):
             assert alone.values.tolist() == together.values.tolist()
@@ -151,6 +151,18 @@ def test_exact_answers_keep_every_querys_own_relations():
     assert found[0] == [(1, 2, 2, 1)]
     assert set(found[1]) == {(1, 2, 2, 1), (2, 1, 1, 2)}
     assert found[2:] == [[(2, 1, 1, 2)], []]
+
+
+def test_counts_in_the_order_of_the_queries(monkeypatch):
+    monkeypatch.setattr("oneofmany.solving.exactly.AT_ONCE", 2)
+    queries = queries_of("nqueens", ". . . . . .", "2 . . . .", "1 . . .", ". . . . .", "1 1 . . .", "3 . . . .")
+    wanted, told = [len(queens(query)) for query in queries], []
+    assert count_solutions(queries, tell=lambda *what: told.append(what)).tolist() == wanted
+    assert told == [("queries counted", done, 6) for done in (1, 3, 5, 6)]
+    assert count_solutions(queries, 3).tolist() == [min(3, total) for total in wanted]
+    assert count_solutions([]).tolist() == []
+    own = queries_of("futoshiki", "0000 r1c1<r1c2", "0000", "0000 r1c1<r1c2 r1c2<r1c1")
+    assert count_solutions(own).tolist() == [1, 2, 0]
 
 
 def test_shares_and_probabilities():

@@ -1,0 +1,107 @@
+"""Compares two runs that answered the same queries.
+
+from oneofmany.evaluation import compare_runs
+
+compared = compare_runs("runs/nqueens/selectr/42", "runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
+print(compared.ms.first.accuracy, compared.ms.second.accuracy, compared.ms.mcnemar.p)
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oneofmany.data import Dataset
+from oneofmany.evaluation.scores import Score
+from oneofmany.evaluation.statistics import McNemar, mcnemar
+from oneofmany.files import FileError
+from oneofmany.runs import read_record, valid_bits
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs on the same queries.
+
+    Args:
+        first: the first run's score.
+        second: the second run's.
+        mcnemar: queries that one run alone answered correctly, with the exact test.
+        both: how many queries both answered correctly.
+        neither: how many neither did.
+    """
+
+    first: Score
+    second: Score
+    mcnemar: McNemar
+    both: int
+    neither: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers for JSON."""
+        scores = {"first": self.first.as_dict(), "second": self.second.as_dict()}
+        return scores | asdict(self.mcnemar) | {"both": self.both, "neither": self.neither}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs on a data file, by subset of its queries.
+
+    Args:
+        data: the data's name, checksum and number of queries.
+        os: on the queries with one solution.
+        ms: on those with several.
+        overall: on all of them.
+    """
+
+    data: dict[str, Any]
+    os: Compared
+    ms: Compared
+    overall: Compared
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers for JSON."""
+        subsets = {"os": self.os, "ms": self.ms, "overall": self.overall}
+        return {"data": self.data} | {name: compared.as_dict() for name, compared in subsets.items()}
+
+
+def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, name: str | None = None) -> Comparison:
+    """Compare two runs by one trajectory, the first start. Both must have been evaluated on the data before.
+
+    Args:
+        first: a run folder or a record (.json).
+        second: another one.
+        data: the data file.
+        name: of the kept predictions; the data file's by default.
+    """
+    data = Path(data)
+    dataset = Dataset.load(data)
+    pair = [_valid(Path(run), data, dataset, name or data.stem) for run in (first, second)]
+
+    def on(rows: np.ndarray) -> Compared:
+        ours, theirs = (valid[rows] for valid in pair)
+        first, second = (Score(int(valid.sum()), len(valid)) for valid in (ours, theirs))
+        both, neither = int((ours & theirs).sum()), int((~ours & ~theirs).sum())
+        return Compared(first, second, mcnemar(ours, theirs), both, neither)
+
+    about = {"name": data.stem, "checksum": dataset.header()["checksum"], "queries": len(dataset)}
+    return Comparison(about, on(~dataset.multiple), on(dataset.multiple), on(np.ones(len(dataset), bool)))
+
+
+def _valid(run: Path, data: Path, dataset: Dataset, name: str) -> np.ndarray:
+    """bool [Q]: which queries a run answered with a solution, from the predictions that it keeps."""
+    evaluations = read_record(run)["evaluations"]
+    if name not in evaluations:
+        others = f" (but on {', '.join(evaluations)})" if evaluations else ""
+        command = ["oneofmany", "evaluate", str(run), str(data), *([] if name == data.stem else ["--name", name])]
+        raise FileError(f"{run} has no predictions on {name}{others}: make them with `{shlex.join(command)}`")
+    there, here = evaluations[name]["data"], dataset.header()["checksum"]
+    if there["checksum"] != here:
+        raise FileError(
+            f"{run} was evaluated on other data ({there['name']}, {there['checksum']}) than {data} ({here}): use the "
+            "same data, or evaluate again with --force"
+        )
+    return valid_bits(evaluations[name])

@@ -1,0 +1,181 @@
+"""Plans a sweep: many recipes, seeds and grid points as the jobs of a queue.
+
+    from oneofmany.recipes.planning import Sweep, plan
+    from oneofmany.training.queue import Queue
+
+    Queue(plan(Sweep(["nqueens/*/tiny"], seeds=[42, 1729])), at_once=2).run()
+
+What has finished is skipped and what was begun is resumed, so the same lines again go on where they stopped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+
+from oneofmany.data import Dataset
+from oneofmany.recipes import SEEDS, recipe, recipes, tuning
+from oneofmany.recipes.fields import resolve
+from oneofmany.recipes.finding import DataFiles
+from oneofmany.training.jobs import Job, check_data, check_settings, data_in, share, state_of
+
+Point = tuple[str, list[str]]
+"""A grid point: its name, which is a folder's, and the fields as arguments of ``oneofmany train``."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What to train.
+
+    Args:
+        recipes: names and patterns, in which ``*`` stands for any part between two slashes.
+        seeds: all recipes with one seed come before the next seed.
+        out: runs go to OUT/RECIPE/SEED, with a grid to OUT/RECIPE/FIELD=V/SEED.
+        fields: of every run, as arguments of ``oneofmany train``.
+        grid: ``FIELD=V,V`` for every axis; a value of several numbers has spaces.
+        tune: the short tuning grid of the paper's recipes instead.
+        data: where the data lies.
+        evaluate: data files; every finished run is evaluated on those of its task.
+        records: the folder for the record of every finished run.
+        sharing: I-ExplR and SelectR start from the runs that equal their pre-training.
+    """
+
+    recipes: Sequence[str]
+    seeds: Sequence[int] = SEEDS
+    out: Path = Path("runs")
+    fields: Sequence[str] = ()
+    grid: Sequence[str] | None = None
+    tune: bool = False
+    data: DataFiles = field(default_factory=DataFiles)
+    evaluate: Sequence[Path] = ()
+    records: Path | None = None
+    sharing: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            got = " ".join(map(str, self.seeds)) or "none"
+            raise ValueError(f"--seeds: expected different whole numbers, got {got}")
+        if self.tune and self.grid is not None:
+            raise ValueError("--tune is a grid already: leave out --grid")
+
+
+def plan(sweep: Sweep, say: Callable[[str], None] = lambda sentence: None) -> list[Job]:
+    """The jobs that are left or done, in their order; ValueError where a run folder does not fit its job.
+
+    Data that an unfinished run needs is built where it is missing, and ``say`` is told so.
+    """
+    jobs = jobs_of(sweep)
+    check_settings(jobs, sweep.sharing)
+    jobs = with_data(jobs, sweep.data, say)
+    check_data(jobs)
+    return share(jobs, sweep.out) if sweep.sharing else jobs
+
+
+def jobs_of(sweep: Sweep) -> list[Job]:
+    """The jobs in their order, all recipes and grid points of one seed before the next seed."""
+    runs = [(name, *point) for name in expand(sweep.recipes) for point in points_of(sweep, name)]
+    settings = {(name, point): resolve(name, [*sweep.fields, *fields]) for name, point, fields in runs}
+    jobs = []
+    for seed in sweep.seeds:
+        for recipe_name, point, fields in runs:
+            name = "/".join(part for part in (recipe_name, point, str(seed)) if part)
+            own = replace(settings[recipe_name, point], seed=seed)
+            arguments = (recipe_name, "--seed", str(seed), *sweep.fields, *fields, *sweep.data.options())
+            jobs.append(Job(name, own, sweep.out / name, arguments))
+    if len({job.folder for job in jobs}) < len(jobs):
+        raise ValueError("--grid: two of its points have the same name: leave one of them out")
+    tasks = {file: Dataset.load(file).problem.task for file in sweep.evaluate}
+    for file, task in tasks.items():
+        if not any(job.settings.task == task for job in jobs):
+            raise ValueError(f"--evaluate: {file} is data of {task}, which no run of this sweep is about")
+    return [replace(job, after=_after(job, tasks, sweep.records)) for job in jobs]
+
+
+def with_data(jobs: Sequence[Job], data: DataFiles, say: Callable[[str], None] = lambda sentence: None) -> list[Job]:
+    """The jobs with the checksums of their data; data that an unfinished run needs is built where it is missing."""
+    needed = dict.fromkeys(job.settings.recipe for job in jobs if state_of(job.folder) != "finished")
+    files = {name: data.find(name, say) for name in needed}
+    checksums = {file: Dataset.load(file).header()["checksum"] for pair in files.values() for file in pair}
+
+    def data_of(job: Job) -> tuple[str, str]:
+        if job.settings.recipe not in files:
+            return data_in(job.folder)
+        train, dev = files[job.settings.recipe]
+        return checksums[train], checksums[dev]
+
+    return [replace(job, data=data_of(job)) for job in jobs]
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """The recipes that names and patterns stand for, each once, in the order given; ``*`` stops at a slash."""
+    found: list[str] = []
+    for pattern in patterns:
+        if "*" not in pattern:
+            found.append(recipe(pattern).recipe)
+            continue
+        parts = pattern.split("/")
+        names = [
+            name
+            for name in recipes()
+            if len(name.split("/")) == len(parts) and all(map(fnmatchcase, name.split("/"), parts))
+        ]
+        if not names:
+            raise ValueError(f"no recipe fits {pattern!r}: `oneofmany train --recipes` lists them")
+        found += names
+    return list(dict.fromkeys(found))
+
+
+def points_of(sweep: Sweep, name: str) -> list[Point]:
+    """Every grid point of a recipe; one without a name where there is no grid."""
+    if sweep.tune:
+        return [_point(list(fields.items())) for fields in tuning(recipe(name))]
+    return grid_points(sweep.grid)
+
+
+def grid_points(grid: Sequence[str] | None) -> list[Point]:
+    """Every combination of the values; one point without a name where there is no grid."""
+    if grid is None:
+        return [("", [])]
+    axes = []
+    for text in grid:
+        name, _, values = text.partition("=")
+        choices = [value.strip() for value in values.split(",")]
+        if not name or not all(choices):
+            raise ValueError(f"--grid: expected FIELD=VALUE,VALUE,..., got {text!r}")
+        if name.lstrip("-") == "seed":
+            raise ValueError("--grid: a sweep takes the seeds with --seeds")
+        axes.append([(name.lstrip("-"), value) for value in choices])
+    if not axes:
+        raise ValueError("--grid: expected FIELD=VALUE,VALUE,..., got nothing")
+    return [_point(point) for point in product(*axes)]
+
+
+def _point(fields: Sequence[tuple[str, str]]) -> Point:
+    """A folder's name, whatever the values hold, and the arguments."""
+    name = re.sub(r"[^\w.,=+-]", "_", ",".join(f"{field}={value}" for field, value in fields))
+    return name, [part for field, value in fields for part in (f"--{field}", *value.split())]
+
+
+def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tuple[str, ...], ...]:
+    """The commands that evaluate and record a run, without those whose files are there already."""
+    finished, run = state_of(job.folder) == "finished", str(job.folder)
+    kind = job.settings.device.partition(":")[0]
+    commands = [
+        # What is there of an unfinished run was made with earlier weights.
+        ("evaluate", run, str(file), "--force", *(() if kind == "auto" else ("--device", kind)))
+        for file, task in tasks.items()
+        if task == job.settings.task
+        and not (finished and (job.folder / "predictions" / f"{file.stem}.safetensors").exists())
+    ]
+    if records is not None:
+        name, seed = job.settings.recipe, str(job.settings.seed)
+        # Records are named from recipe and seed: every grid point has a folder of its own.
+        folder = records / job.name.removeprefix(name).removesuffix(seed).strip("/")
+        file = folder / f"{name}/{seed}.json".replace("/", "-")
+        if commands or not finished or not file.exists():
+            commands.append(("record", run, "--out", str(folder), "--force"))
+    return tuple(commands)

@@ -1,0 +1,110 @@
+"""Tensors with one JSON header in a safetensors file: how datasets, networks, predictions and states are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from oneofmany.files import FileError, canonical_json, write_whole
+
+HEADER = "oneofmany"
+"""The metadata of a file under which the header lies."""
+
+Header = dict[str, Any]
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Any], header: Header, *, force: bool = False) -> None:
+    """Write tensors (all of NumPy or all of PyTorch) in one step; an existing file only with ``force``."""
+    # Written by Python, not by the library, whose errors do not tell a full disk from anything else.
+    write_whole(path, lambda beside: beside.write_bytes(to_bytes(tensors, canonical_json(header))), force)
+
+
+def read_tensors(
+    path: str | Path, *, otherwise: str, newest: int, framework: Literal["numpy", "pt"]
+) -> tuple[Header, dict[str, Any]]:
+    """Read the header and the tensors of a file; FileError says in one sentence what is wrong with it.
+
+    Args:
+        path: the file.
+        otherwise: what a file that cannot be read may be instead of damaged, such as "not a dataset".
+        newest: the newest format version that can be read.
+        framework: whose tensors to return.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"{path} is not a file")
+    with explained(path, otherwise), safe_open(path, framework=framework) as file:
+        header = json.loads((file.metadata() or {})[HEADER])
+        version = header["format"]
+        if not isinstance(version, int):
+            raise ValueError(f"its format version is {version!r}")
+        if version > newest:
+            raise FileError(f"{path} has format version {version}, newer than {newest}: upgrade oneofmany")
+        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+
+
+def read_sealed(
+    path: str | Path, *, otherwise: str, newest: int, dtypes: Mapping[str, type], optional: Sequence[str] = ()
+) -> tuple[Header, dict[str, np.ndarray]]:
+    """Read a file with a ``sealed`` header and with arrays of these names and dtypes; ``optional`` ones may miss."""
+    header, tensors = read_tensors(path, otherwise=otherwise, newest=newest, framework="numpy")
+    with explained(path, otherwise):
+        if not set(dtypes) - set(optional) <= set(tensors) <= set(dtypes):
+            raise ValueError(f"its tensors are not {', '.join(dtypes)}")
+        if any(tensor.dtype != dtypes[name] for name, tensor in tensors.items()):
+            raise ValueError("its tensors have other types")
+        about = {key: value for key, value in header.items() if key != "checksum"}
+        if sealed(about, tensors)["checksum"] != header["checksum"]:
+            raise FileError(f"{path} was altered or damaged: its content does not match its checksum")
+    return header, tensors
+
+
+def sealed(header: Header, tensors: Mapping[str, np.ndarray]) -> Header:
+    """The header with its checksum: the sha256 of the header and of the shapes and bytes of the tensors."""
+    digest = hashlib.sha256(canonical_json(header).encode())
+    for name in sorted(tensors):
+        digest.update(f"{name}{list(tensors[name].shape)}".encode())
+        digest.update(tensors[name].tobytes())
+    return header | {"checksum": f"sha256:{digest.hexdigest()}"}
+
+
+@contextmanager
+def explained(path: str | Path, otherwise: str) -> Iterator[None]:
+    """Turn whatever the content of a file raises into a FileError of one sentence."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (SafetensorError, LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        sentence = next(iter(str(error).splitlines()), "")
+        # Our own ValueErrors are sentences already; what others raise needs its name to be understood.
+        why = f": {sentence}" if type(error) is ValueError else f" ({type(error).__name__}: {sentence})"
+        raise FileError(f"{path} is damaged or {otherwise}{why}") from None
+
+
+def to_bytes(tensors: Mapping[str, Any], header: str) -> bytes:
+    """The content of a file with this text as its header."""
+    if all(isinstance(tensor, np.ndarray) for tensor in tensors.values()):
+        from safetensors.numpy import save
+
+        return save(dict(tensors), {HEADER: header})
+    from safetensors.torch import save
+
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {HEADER: header})
+
+
+def from_bytes(content: bytes) -> tuple[Header, dict[str, Any]]:
+    """The header and the tensors, of PyTorch, of a file's content; whatever is wrong with it raises."""
+    from safetensors.torch import load
+
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(json.loads(content[8 : 8 + length])["__metadata__"][HEADER]), load(content)

@@ -1,0 +1,119 @@
+"""Where a run stands and what it has found so far, and both on disk."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oneofmany.files import FileError
+from oneofmany.runs.folder import RunFolder
+from oneofmany.training.learners import under
+
+
+@dataclass
+class Candidate:
+    """Weights that may be kept, and what dev says about them."""
+
+    weights: dict[str, Tensor]
+    dev: dict[str, Any]
+
+    def copy(self) -> Candidate:
+        """The same with tensors of its own."""
+        return Candidate({name: tensor.clone() for name, tensor in self.weights.items()}, self.dev)
+
+    def better_than(self, other: Candidate | None) -> bool:
+        """Strictly better on the dev queries that count."""
+        return other is None or self.dev["score"] > other.dev["score"]
+
+
+@dataclass
+class Position:
+    """Where a run stands: all that a state holds beside tensors."""
+
+    phase: int = 0
+    update: int = 0
+    all_updates: int = 0
+    seconds: float = 0.0
+    phase_seconds: float = 0.0
+    progress: float = 0.0
+    schedule: dict[str, Any] | None = None
+    since_evaluation: dict[str, float] = field(default_factory=dict)
+    logged: int = 0
+    metrics: int = 0
+    best: dict[str, Any] | None = None
+    candidate: dict[str, Any] | None = None
+    finished: bool = False
+
+    @property
+    def number(self) -> int:
+        """Of the state: later positions have larger ones."""
+        return self.phase * 10**9 + self.update + (10**11 if self.finished else 0)
+
+
+class Clock:
+    """Adds the time that passes to a position."""
+
+    def __init__(self, at: Position) -> None:
+        self.at, self.last = at, time.monotonic()
+        self.since_rate = self.last
+
+    def tick(self) -> None:
+        """Add the time since the last tick."""
+        now = time.monotonic()
+        self.at.seconds += now - self.last
+        self.at.phase_seconds += now - self.last
+        self.last = now
+
+    def rate(self, count: int) -> float:
+        """Things per second since the last call."""
+        now = time.monotonic()
+        rate = count / max(now - self.since_rate, 1e-9)
+        self.since_rate = now
+        return rate
+
+
+@dataclass
+class Checkpoint:
+    """All that a state holds.
+
+    Args:
+        at: where the run stands.
+        best: the best weights of the phase so far, if it has any.
+        candidate: the best weights of the phases before.
+        tensors: of the learners, and the sums of the updater inside a phase.
+    """
+
+    at: Position
+    best: Candidate | None
+    candidate: Candidate | None
+    tensors: dict[str, Tensor]
+
+    def save(self, folder: RunFolder) -> None:
+        """Write the folder's next state."""
+        self.at.metrics = folder.logged_bytes()
+        tensors = self.tensors
+        for name, held in (("best", self.best), ("candidate", self.candidate)):
+            setattr(self.at, name, None if held is None else held.dev)
+            if held is not None:
+                tensors = tensors | {f"{name}/{key}": value for key, value in held.weights.items()}
+        folder.save_state(self.at.number, tensors, asdict(self.at))
+
+    @classmethod
+    def load(cls, folder: RunFolder, device: torch.device) -> tuple[Checkpoint, list[str]] | None:
+        """The folder's newest state that is whole, with sentences about damaged ones; None where it has none."""
+        found = folder.load_state()
+        if found is None:
+            return None
+        tensors, about, complaints = found
+        try:
+            at = Position(**about)
+        except TypeError:
+            raise FileError(f"{folder.path} was begun by another version of oneofmany: go on with that") from None
+        tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        best = None if at.best is None else Candidate(under(tensors, "best"), at.best)
+        candidate = None if at.candidate is None else Candidate(under(tensors, "candidate"), at.candidate)
+        return cls(at, best, candidate, tensors), complaints

@@ -1,0 +1,48 @@
+"""What a run is checked for before its folder is made: its data, and the runs that it starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oneofmany.data import Dataset
+from oneofmany.files import FileError
+from oneofmany.runs.folder import RunFolder
+from oneofmany.training.phases import phases_of
+from oneofmany.training.settings import Settings, from_json
+
+
+def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
+    """Refuse data that cannot be trained on, in one sentence."""
+    for name, data in (("train", train), ("dev", dev)):
+        if data.problem.task != settings.task:
+            raise FileError(f"{name}: the data is of task {data.problem.task}, the recipe is for {settings.task}")
+    if settings.network.kind == "rrn" and train.problem.size != dev.problem.size:
+        raise FileError(
+            f"dev: the RRN is bound to the size of its board, which is {train.problem.size} in train and "
+            f"{dev.problem.size} in dev"
+        )
+    if not len(train.solutions):
+        raise FileError("train: the data lists no solutions to train on")
+    looked_at = dev.multiple[: settings.dev_queries] == (settings.select_on == "ms")
+    if settings.select_on != "overall" and not looked_at.any():
+        raise FileError(f"dev: it has no {settings.select_on.upper()} query, which select_on looks at")
+    for phase in phases_of(settings):
+        sampling = phase.settings.sampling
+        share = sampling if isinstance(sampling, (int, float)) else {"ms": 1.0, "os": 0.0}.get(sampling)
+        if share is not None and share > 0 and not train.multiple.any():
+            raise FileError(f"train: phase {phase.name} samples MS queries, but the data has none")
+        if share is not None and share < 1 and train.multiple.all():
+            raise FileError(f"train: phase {phase.name} samples OS queries, but the data has none")
+
+
+def check_pretrained(settings: Settings) -> None:
+    """Refuse runs that this one cannot start from, in one sentence."""
+    for path in settings.pretrained:
+        theirs = from_json(RunFolder.open(path).config["settings"])
+        if (theirs.seed, theirs.task, theirs.network) != (settings.seed, settings.task, settings.network):
+            raise ValueError(
+                f"pretrained: {path} has another task, seed or network ({theirs.task}, seed {theirs.seed}) than this "
+                f"run ({settings.task}, seed {settings.seed})"
+            )
+        if not (Path(path) / "result.json").exists():
+            raise FileError(f"pretrained: {path} has not finished: go on with it first, by --resume {path}")
