@@ -49,7 +49,7 @@ def test_there_and_back(tmp_path, task, settings):
         with torch.no_grad():
             assert torch.equal(saved.network(batch), network(batch))
         assert saved.network.value_offset == (settings.kind == "rrn")
-        assert saved.settings.readout == ("threshold" if settings.kind == "nlm" else "argmax")
+        assert saved.network.readout == ("threshold" if settings.kind == "nlm" else "argmax")
 
 
 def test_in_the_precision_of_the_device(tmp_path):

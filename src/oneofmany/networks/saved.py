@@ -15,7 +15,8 @@ from torch import nn
 import oneofmany
 from oneofmany.files import FileError, write_whole
 from oneofmany.networks.building import NetworkSettings, build_network
-from oneofmany.networks.nlm_machine import Precision
+from oneofmany.networks.kernels import Precision, precision_for
+from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.problems import TASKS, Problem
 
 FORMAT = 1
@@ -34,7 +35,7 @@ class SavedNetwork:
         card: what its maker says about it: data, recipe, accuracy, limits.
     """
 
-    network: nn.Module
+    network: TaskNetwork
     settings: NetworkSettings
     task: str
     size: int
@@ -79,7 +80,7 @@ def load_network(
         path: a file that ``save_network`` wrote.
         problem: needed for a task of your own, whose rules are not in the file.
         device: where the network is put.
-        precision: of the activations, as in ``build_network``; None takes ``NetworkSettings.precision_on`` the device.
+        precision: of the activations, as in ``build_network``; None takes what ``kernels.precision_for`` says.
     """
     header, tensors = _read(Path(path))
     try:
@@ -88,7 +89,9 @@ def load_network(
             raise FileError(f"{path} has settings that this version does not know ({', '.join(sorted(unknown))})")
         settings = NetworkSettings(**header["network"])
         own = problem or _problem(header, path)
-        network = build_network(settings, own, precision=precision or settings.precision_on(device), device=device)
+        if precision is None:
+            precision = precision_for(settings.kind, device)
+        network = build_network(settings, own, precision=precision, device=device)
         network.load_state_dict(tensors)
         task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
     except FileError:

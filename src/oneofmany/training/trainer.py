@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.evaluation import evaluate
 from oneofmany.files import FileError
+from oneofmany.networks.building import build_network
+from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.runs.folder import RunFolder, write_json
 from oneofmany.training.distributed import Group
-from oneofmany.training.learners import Learners, load_weights, precision_on, under, weights_of
+from oneofmany.training.learners import Learners, load_weights, under, weights_of
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
 from oneofmany.training.settings import Settings, from_json
@@ -250,17 +252,16 @@ class Trainer:
             return True
         return line["loss"] / s.loss_scale < 1e-5 and phase.settings.stop_after is not None
 
-    def _dev(self, network: nn.Module) -> dict[str, Any]:
+    def _dev(self, network: TaskNetwork) -> dict[str, Any]:
         """OS, MS and overall accuracy on dev, and the score that counts."""
         s = self.settings
         with torch.compiler.set_stance("force_eager"):
             outcomes = evaluate(
-                network,  # pyright: ignore
+                network,
                 self.dev,
-                readout=s.network.readout,
                 steps=s.network.test_steps,
                 device=self.device,
-                precision="bfloat16" if precision_on(self.device, s) == "bfloat16" else "float32",
+                precision=self.learners.precision,
             )
         summary = outcomes.summary()
         shares = {name: summary[name]["accuracy"] for name in ("os", "ms", "overall")}
@@ -281,8 +282,9 @@ class Trainer:
         for path in s.pretrained:
             run = RunFolder.open(path)
             theirs = from_json(run.config["settings"])
-            precision = precision_on(self.device, s)
-            saved = load_network(run.weights, self.learners.problem, device=self.device, precision=precision)
+            saved = load_network(
+                run.weights, self.learners.problem, device=self.device, precision=self.learners.precision
+            )
             dev = self._dev(saved.network)
             score = self.group.from_first(dev["score"], self.device)
             about = dev | {"score": score, "update": 0, "phase": f"pretrained {theirs.objective}"}
@@ -438,11 +440,11 @@ def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
     for name, data in (("train", train), ("dev", dev)):
         if data.problem.task != settings.task:
             raise FileError(f"{name}: the data is of task {data.problem.task}, the recipe is for {settings.task}")
-    if settings.network.kind == "rrn" and train.problem.size != dev.problem.size:
-        raise FileError(
-            f"dev: the RRN is bound to the size of its board, which is {train.problem.size} in train and "
-            f"{dev.problem.size} in dev"
-        )
+    with torch.random.fork_rng(devices=[]):
+        network = build_network(settings.network, train.problem)
+    for name, data in (("train", train), ("dev", dev)):
+        if why := network.accepts(data.problem, data.relations):
+            raise FileError(f"{name}: {why}")
     if not len(train.solutions):
         raise FileError("train: the data lists no solutions to train on")
     looked_at = dev.multiple[: settings.dev_queries] == (settings.select_on == "ms")
