@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from oneofmany.networks import equivariant
 from oneofmany.networks.equivariant import EquivariantNetwork
+from oneofmany.networks.equivariant import steps as equivariant_steps
 from oneofmany.problems import Batch, Problem, nqueens, sudoku
 
 
@@ -172,8 +172,8 @@ def measure(problem: Problem, B: int, width: int, steps: int, device: str, varia
     if variant.startswith("plain"):
         run = Plain(network, problem, device)
     elif "step" in variant:
-        no_kernels = patch.object(equivariant, "_kernels", lambda *_: None)
-        network.step.compile(dynamic=False, fullgraph=True)
+        no_kernels = patch.object(equivariant_steps, "uses_triton", lambda *_: False)
+        network.compile_step()
     elif "whole" in variant:
         run = torch.compile(network, dynamic=False, fullgraph=True)
     if cuda:

@@ -15,14 +15,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "networks"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "networks" / "nlm"))
 
 from literal_nlm import LiteralNLM  # pyright: ignore[reportMissingImports]
 
 from measuring import Step, captured, peak_now, seconds
-from oneofmany.networks import nlm_layers
 from oneofmany.networks.nlm import nlm_for
-from oneofmany.networks.nlm_packing import Spec
+from oneofmany.networks.nlm.layers import GROUP
+from oneofmany.networks.nlm.packing import Spec
 from oneofmany.problems import Batch, futoshiki, nqueens
 
 
@@ -80,7 +80,7 @@ def traffic(spec: Spec, objects: int, itemsize: int) -> int:
     channels, new channels written and read once more to reduce them. Backward: the same with gradients, and the outputs
     read. Weights: buffer and gradients once.
     """
-    W, layers, group = spec.width, spec.binary_layers, nlm_layers.GROUP
+    W, layers, group = spec.width, spec.binary_layers, GROUP
     channels = 0
     for layer in range(layers):
         first = layer - layer % group

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "networks"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "networks" / "rrn"))
 
 from literal_rrn import LiteralRRN  # pyright: ignore[reportMissingImports]
 

@@ -13,6 +13,7 @@ from oneofmany import cli
 from oneofmany.data.dataset import Dataset
 from oneofmany.evaluation import compare_runs, load_predictions
 from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.kernels import precision_for
 from oneofmany.networks.saved import save_network
 from oneofmany.problems import nqueens, sudoku
 from oneofmany.runs import read_record
@@ -253,8 +254,8 @@ def test_precision_of_the_nlm(tmp_path, runs, call):
         code, out, _ = call(*command, *asked)
         assert code == 0
         assert json.loads(out)["precision"] == said
-    assert settings.precision_on("cuda") == "float16"
-    assert NetworkSettings("rrn").precision_on("cuda") == NetworkSettings().precision_on("cuda:1") == "bfloat16"
+    assert precision_for("nlm", "cuda") == "float16"
+    assert precision_for("rrn", "cuda") == precision_for("equivariant", "cuda:1") == "bfloat16"
 
 
 def test_compare_shows_what_the_library_compares(evaluated, call):

@@ -14,7 +14,7 @@ from oneofmany.data.sudoku import build_sudoku
 from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import load_network, save_network
-from oneofmany.problems import Problem
+from oneofmany.problems import Problem, nqueens, sudoku
 
 DATA = {
     "nqueens": build_nqueens(6, 3, seed=1),
@@ -49,7 +49,7 @@ def test_there_and_back(tmp_path, task, settings):
         with torch.no_grad():
             assert torch.equal(saved.network(batch), network(batch))
         assert saved.network.value_offset == (settings.kind == "rrn")
-        assert saved.settings.readout == ("threshold" if settings.kind == "nlm" else "argmax")
+        assert saved.network.readout == ("threshold" if settings.kind == "nlm" else "argmax")
 
 
 def test_in_the_precision_of_the_device(tmp_path):
@@ -150,3 +150,27 @@ def test_damaged_files(tmp_path):
         load_network(tmp_path / "data.safetensors")
     with pytest.raises(FileError, match="is not a file"):
         load_network(tmp_path)
+
+
+def test_names_of_parameters_are_part_of_the_format():
+    mlp = [f"{i}.{part}" for i in (0, 2, 4, 6) for part in ("weight", "bias")]
+    linear = [f"{map_}.{part}" for map_ in ("nullary", "unary", "binary") for part in ("weight", "bias")]
+    names = {
+        ("nlm", nqueens(3)): {
+            *("z", "machine.readout.weight", "machine.readout.bias"),
+            *(f"machine.layers.{i}.{name}" for i in range(2) for name in linear),
+        },
+        ("rrn", sudoku(2, 2)): {
+            *("latent", "digit.weight", "row.weight", "column.weight"),
+            *(f"{part}.{name}" for part in ("input", "message") for name in mlp),
+            *("lstm.weight_ih", "lstm.weight_hh", "output.weight", "output.bias"),
+        },
+        ("equivariant", nqueens(3)): {
+            *("embed.weight", "embed.bias", "step.readout", "step.block.rule"),
+            *(f"step.block.{part}.{name}" for part in ("choice", "update") for name in ("weight", "bias")),
+        },
+    }
+    for (kind, problem), expected in names.items():
+        latent = 0 if kind == "equivariant" else 2
+        network = build_network(NetworkSettings(kind, width=4, depth=2, latent=latent), problem)
+        assert set(network.state_dict()) == expected

@@ -9,6 +9,7 @@ from oneofmany.data.benchmark import BENCHMARK, TINY
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
+from oneofmany.networks.building import NETWORKS
 from oneofmany.networks.saved import load_network
 from oneofmany.recipes import SEEDS, data_of, recipe, recipes
 from oneofmany.runs.folder import RunFolder
@@ -152,7 +153,7 @@ def test_the_papers_table(name):
         assert settings.pop(field) == value, field
     # Nothing else is left that could differ from the paper.
     assert settings.keys() == FREE | NOT_OF[kind]
-    assert recipe(name).network.readout == ("argmax" if kind == "rrn" else "threshold")
+    assert NETWORKS[recipe(name).network.kind].readout == ("argmax" if kind == "rrn" else "threshold")
     assert data_of(name) == (f"{task}-train", f"{task}-dev")
 
 

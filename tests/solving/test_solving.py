@@ -10,6 +10,7 @@ from torch import nn
 
 from oneofmany.networks import draw_noise
 from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import SavedNetwork
 from oneofmany.problems import TASKS, Batch, futoshiki, nqueens, sudoku
 from oneofmany.solving import Answer, Solver, count_solutions, fall_back, solve_exactly
@@ -41,19 +42,23 @@ def untrained(problem, **settings):
     return SavedNetwork(network.eval(), settings, problem.task, problem.size, {})
 
 
-class Fixed(nn.Module):
+class Fixed(TaskNetwork):
     """Says what it was told to say."""
 
-    def __init__(self, logits, value_offset=0):
+    def __init__(self, logits, readout, value_offset):
         super().__init__()
-        self.logits, self.value_offset = nn.Parameter(torch.tensor(logits)), value_offset
+        self.logits, self.readout, self.value_offset = nn.Parameter(torch.tensor(logits)), readout, value_offset
+
+    def accepts(self, problem, relations=None):
+        return None
 
     def forward(self, batch):
         return self.logits.detach().expand(len(batch), -1, -1)
 
 
 def fixed(logits, kind, value_offset=0):
-    return SavedNetwork(Fixed(logits, value_offset), NetworkSettings(kind=kind), "nqueens", 4, {})
+    readout = "threshold" if kind == "nlm" else "argmax"
+    return SavedNetwork(Fixed(logits, readout, value_offset), NetworkSettings(kind=kind), "nqueens", 4, {})
 
 
 def test_answers_are_checked_and_in_the_order_of_the_queries():

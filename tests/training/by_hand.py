@@ -90,7 +90,7 @@ class ByHand:
 
     def losses(self, batch, inputs, burn_in):
         """Of the network and of the selector, and what counts as exploratory, by loss and by Hamming distance."""
-        binary, offset = self.s.network.readout == "threshold", self.network.value_offset
+        binary, offset = self.network.readout == "threshold", self.network.value_offset
         logits = self.predict(self.network, batch, inputs, burn_in)
         if self.s.discover:
             batch = with_discovered(batch, logits[-1])

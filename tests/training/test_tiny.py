@@ -42,9 +42,7 @@ def accuracies(tmp_path_factory):
         saved = oneofmany.load(out)
         for split in ("dev", "test"):
             data = Dataset.load(folder / f"{task}-tiny-{split}.safetensors")
-            outcomes = evaluate(
-                saved.network, data, readout=saved.settings.readout, steps=saved.settings.test_steps
-            ).summary()
+            outcomes = evaluate(saved.network, data, steps=saved.settings.test_steps).summary()
             found[task, objective, split] = outcomes["ms"]["accuracy"]
     return found
 

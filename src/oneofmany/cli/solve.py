@@ -17,7 +17,7 @@ import tyro
 import oneofmany
 from oneofmany.cli.reading import Read, find_task, read_queries
 from oneofmany.cli.terminal import draw_boards, progress, results, say
-from oneofmany.networks.inference import Choice
+from oneofmany.networks.inference import StartCriterion
 from oneofmany.problems import Query, Task
 from oneofmany.runs.devices import usable_device
 from oneofmany.solving import Answer, Solver, bundled, fall_back, prepare, solve_exactly
@@ -40,7 +40,7 @@ def solve(
     limit: int = 1000,
     steps: int | None = None,
     starts: int | None = None,
-    choose: Choice = "residual",
+    choose: StartCriterion = "residual",
     seed: int = 0,
     batch: int = 256,
     device: str = "cpu",

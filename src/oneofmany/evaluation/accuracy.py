@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +12,10 @@ from torch import Tensor
 from oneofmany.data import Batch, Dataset, DeviceData
 from oneofmany.evaluation.scores import Score
 from oneofmany.networks import Prediction, PredictionNetwork, predict
-from oneofmany.networks.building import Readout
-from oneofmany.networks.inference import Choice, threshold
-from oneofmany.networks.protocol import arguments_of
+from oneofmany.networks.inference import StartCriterion, threshold
+from oneofmany.networks.kernels import Precision, check_precision, running
+from oneofmany.networks.protocol import Readout, arguments_of, readout_of
 from oneofmany.progress import Progress
-
-Precision = Literal["float32", "bfloat16"]
 
 DTYPES = {
     "answers": np.uint8,
@@ -122,10 +119,10 @@ def evaluate(
     network: PredictionNetwork,
     data: Dataset | DeviceData,
     *,
-    readout: Readout = "argmax",
+    readout: Readout | None = None,
     steps: int | None = None,
     starts: int = 1,
-    choose: Choice = "residual",
+    choose: StartCriterion = "residual",
     seed: int = 0,
     batch_size: int = 1024,
     device: torch.device | str = "cpu",
@@ -140,25 +137,27 @@ def evaluate(
     Args:
         network: any prediction network, on the device of the data; one that takes no noise gets none.
         data: the queries; listed solutions serve ``listed`` and ``cells`` alone.
-        readout: how logits become an answer.
+        readout: how logits become an answer; None takes the network's own, which is argmax where it says none.
         steps: how many steps to run; the network's own number if None.
         starts: how many noisy starts to try for every query.
         choose: which start answers for ``chosen``, as in ``predict``.
         seed: of the noise, which is drawn on the CPU: the same seed and batch size, the same noise on every device.
         batch_size: queries at a time.
         device: where a ``Dataset`` is put; a ``DeviceData`` stays where it is.
-        precision: ``bfloat16`` runs the network under autocast.
+        precision: ``bfloat16`` runs the network under autocast; ``float16`` is for an NLM that was built with it.
         patience: stop a query once its answer has not changed for so many steps, as in ``predict``.
         tell: called with what is done, how many answers there are, and of how many.
     """
-    _check(network, readout, starts, batch_size, precision)
+    readout = readout_of(network) if readout is None else readout
+    _check(network, readout, starts, batch_size)
+    check_precision(network, precision)
     placed = data if isinstance(data, DeviceData) else DeviceData(data, device)
     generator = torch.Generator().manual_seed(seed)
     runs: list[dict[str, Tensor]] = []
     for start in range(starts):
         parts, done = [], start * len(placed)
         for batch in placed.in_order(batch_size):
-            with _running(placed.device, precision):
+            with running(placed.device, precision):
                 # Start after start, each over all queries: so the first one's noise does not depend on their number.
                 prediction = predict(network, batch, steps=steps, generator=generator, choose=choose, patience=patience)
             if starts > 1 and choose == "residual" and prediction.residual is None:
@@ -198,17 +197,11 @@ def _read(prediction: Prediction, batch: Batch, readout: Readout, first: bool) -
     return read
 
 
-def _running(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
-    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
-
-
-def _check(network: PredictionNetwork, readout: str, starts: int, batch_size: int, precision: str) -> None:
+def _check(network: PredictionNetwork, readout: str, starts: int, batch_size: int) -> None:
     if readout not in ("argmax", "threshold"):
         raise ValueError(f"readout: expected 'argmax' or 'threshold', got {readout!r}")
     if readout == "threshold" and network.value_offset:
         raise ValueError("readout: expected 'argmax' for a network with a class of its own for blank, got 'threshold'")
-    if precision not in ("float32", "bfloat16"):
-        raise ValueError(f"precision: expected 'float32' or 'bfloat16', got {precision!r}")
     for name, value in {"starts": starts, "batch_size": batch_size}.items():
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, got {value}")

@@ -24,11 +24,9 @@ from oneofmany.data import Dataset
 from oneofmany.evaluation.accuracy import Outcomes, evaluate
 from oneofmany.evaluation.predictions import load_predictions, save_predictions
 from oneofmany.files import FileError, check_writable
-from oneofmany.networks.inference import Choice
-from oneofmany.networks.nlm_machine import Precision
-from oneofmany.networks.rrn import RRN
+from oneofmany.networks.inference import StartCriterion
+from oneofmany.networks.kernels import Precision, precision_for
 from oneofmany.networks.saved import SavedNetwork, load_network
-from oneofmany.problems import Problem
 from oneofmany.progress import Progress
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
@@ -69,7 +67,7 @@ def evaluate_run(
     *,
     steps: int | None = None,
     starts: int = 1,
-    choose: Choice = "residual",
+    choose: StartCriterion = "residual",
     seed: int = 0,
     batch_size: int = 1024,
     device: Device = "auto",
@@ -103,10 +101,9 @@ def evaluate_run(
     dataset = Dataset.load(data)
     saved = _load(run, folder, place, precision)
     settings = saved.settings
-    kept_in = precision or settings.precision_on(place)
-    if kept_in == "float16" and settings.kind != "nlm":
-        raise ValueError(f"--precision: this network ({settings.kind}) runs in float32 or bfloat16, got float16")
-    _check_fit(saved, dataset.problem, run, data)
+    kept_in = precision_for(settings.kind, place, precision)
+    if why := saved.network.accepts(dataset.problem, dataset.relations):
+        raise ValueError(f"{data} holds {dataset.problem.task} {dataset.problem.size}, but {why}")
     if steps is not None and not settings.has_steps:
         raise ValueError(f"--steps: this network ({settings.kind}) has no steps to choose, got {steps}")
     usual = (settings.test_steps or settings.steps) if settings.has_steps else None
@@ -131,7 +128,7 @@ def evaluate_run(
             "queries": len(dataset),
         },
         "network": settings.kind,
-        "readout": settings.readout,
+        "readout": saved.network.readout,
         **asked,
         "batch": batch_size,
         "precision": kept_in,
@@ -150,13 +147,12 @@ def evaluate_run(
         check_writable(file, force)
     began = time.perf_counter()
     outcomes = evaluate(
-        saved.network,  # pyright: ignore[reportArgumentType] - a prediction network, as every saved one
+        saved.network,
         dataset,
-        readout=settings.readout,
         **asked,
         batch_size=batch_size,
         device=place,
-        precision="bfloat16" if kept_in == "bfloat16" else "float32",  # the NLM keeps its float16 by itself
+        precision=kept_in,
         tell=tell,
     )
     about |= {
@@ -176,14 +172,6 @@ def _load(run: str | Path, folder: RunFolder | None, device: torch.device, preci
     if folder is not None and not folder.weights.is_file():
         raise FileError(f"{run} has no weights yet: train it first, with oneofmany train --resume {run}")
     return load_network(run if folder is None else folder.weights, device=device, precision=precision)
-
-
-def _check_fit(saved: SavedNetwork, problem: Problem, run: str | Path, data: str | Path) -> None:
-    trained, asked = f"{saved.task} {saved.size}", f"{problem.task} {problem.size}"
-    if saved.task != problem.task:
-        raise ValueError(f"{data} holds {asked}, but {run} was trained on {trained}: name data of {saved.task}")
-    if isinstance(saved.network, RRN) and not problem.same_as(saved.network.problem):
-        raise ValueError(f"{data} holds {asked}, but {run} is bound to {trained}, the size it was trained on")
 
 
 def _suffix(key: str, value: Any) -> str:

@@ -8,24 +8,22 @@ from typing import Literal
 import torch
 from torch import nn
 
-from oneofmany.networks.cnn_selector import CNNSelector, MLPSelector
-from oneofmany.networks.equivariant import EquivariantNetwork, Inequalities
-from oneofmany.networks.equivariant_selector import EquivariantSelector
-from oneofmany.networks.nlm import nlm_for
-from oneofmany.networks.nlm_machine import Precision
-from oneofmany.networks.nlm_selector import nlm_selector_for
-from oneofmany.networks.rrn import RRN
+from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector
+from oneofmany.networks.equivariant.inputs import Inequalities
+from oneofmany.networks.kernels import NetworkKind, Precision, rrn_kernel
+from oneofmany.networks.nlm import NLM, nlm_for, nlm_selector_for
+from oneofmany.networks.protocol import TaskNetwork
+from oneofmany.networks.rrn import RRN, CNNSelector, MLPSelector
 from oneofmany.problems import Problem
 
-Readout = Literal["argmax", "threshold"]
-"""How an answer is read off the logits: the likeliest value of every variable, or every choice above 0.5 on its own."""
+NETWORKS: dict[NetworkKind, type[TaskNetwork]] = {"nlm": NLM, "rrn": RRN, "equivariant": EquivariantNetwork}
 
 
 @dataclass(frozen=True)
 class NetworkSettings:
     """A prediction network."""
 
-    kind: Literal["nlm", "rrn", "equivariant"] = "equivariant"
+    kind: NetworkKind = "equivariant"
     """Which network."""
     width: int = 64
     """Predicates of a layer (NLM), size of the hidden state (RRN), channels of a choice (equivariant)."""
@@ -45,20 +43,9 @@ class NetworkSettings:
     """Learned numbers that enter as nullary predicates (NLM) or beside the embeddings (RRN), as the authors' 16."""
 
     @property
-    def readout(self) -> Readout:
-        """How this network's answers are read off: the NLM predicts every choice on its own."""
-        return "threshold" if self.kind == "nlm" else "argmax"
-
-    @property
     def has_steps(self) -> bool:
         """Whether the network predicts at every step."""
         return self.kind != "nlm"
-
-    def precision_on(self, device: torch.device | str) -> Precision:
-        """What this network's activations are usually kept in: what its kernels are made for, float32 on a CPU."""
-        if torch.device(device).type != "cuda":
-            return "float32"
-        return "float16" if self.kind == "nlm" else "bfloat16"
 
 
 @dataclass(frozen=True)
@@ -79,11 +66,10 @@ def build_network(
     *,
     precision: Precision = "float32",
     device: torch.device | str = "cpu",
-) -> nn.Module:
+) -> TaskNetwork:
     """A new prediction network on a device; its parameters are drawn on the CPU, so they are the same everywhere.
 
-    ``precision`` is that of the activations which a network of the paper keeps by itself; the equivariant network
-    follows ``torch.autocast``. On CUDA, the RRN's fused kernels know bfloat16 alone.
+    ``precision`` is that of the activations; ``kernels`` says what every network does with it.
     """
     if settings.kind == "nlm":
         network = nlm_for(
@@ -96,7 +82,7 @@ def build_network(
             dropout=settings.dropout,
             latent=settings.latent,
             width=settings.width,
-            kernel="plain" if torch.device(device).type == "cuda" and precision == "float32" else "auto",
+            kernel=rrn_kernel(device, precision),
         )
     elif settings.kind == "equivariant":
         network = EquivariantNetwork(
@@ -113,7 +99,7 @@ def build_network(
 
 def build_selector(settings: SelectorSettings, network: NetworkSettings, problem: Problem) -> nn.Module:
     """A new selector for a prediction network."""
-    offset = 1 if network.kind == "rrn" else 0
+    offset = NETWORKS[network.kind].value_offset
     if settings.kind == "nlm":
         return nlm_selector_for(problem, depth=settings.depth, width=settings.width)
     steps = network.steps if network.has_steps else 1

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from oneofmany.networks.protocol import PredictionNetwork, arguments_of
+from oneofmany.networks.protocol import PredictionNetwork, TakesNoise, arguments_of
 from oneofmany.problems import Batch
 
-Choice = Literal["residual", "confidence"]
+StartCriterion = Literal["residual", "confidence"]
+"""Which of several starts answers: the one whose belief moved least in its last step, or the surest one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +42,9 @@ class Prediction:
     every_start: Tensor
 
 
-def draw_noise(network: PredictionNetwork, batch: Batch, generator: torch.Generator) -> Tensor:
+def draw_noise(network: TakesNoise, batch: Batch, generator: torch.Generator) -> Tensor:
     """Standard normal noise of the network's ``noise_shape``, on the batch's device; the same seed, the same noise."""
-    shape = network.noise_shape(batch)  # pyright: ignore[reportAttributeAccessIssue]
-    return torch.randn(shape, generator=generator, device=generator.device).to(batch.query.device)
+    return torch.randn(network.noise_shape(batch), generator=generator, device=generator.device).to(batch.query.device)
 
 
 def predict(
@@ -54,7 +54,7 @@ def predict(
     steps: int | None = None,
     starts: int = 1,
     generator: torch.Generator | None = None,
-    choose: Choice = "residual",
+    choose: StartCriterion = "residual",
     patience: int | None = None,
     compact: bool = True,
 ) -> Prediction:
@@ -89,13 +89,14 @@ def predict(
         raise ValueError(f"generator: expected one to draw the noise of {starts} starts from, got None")
 
     runs = []
-    with _evaluating(network):
+    asked: Any = network  # what it takes was looked at above
+    with _evaluating(asked):
         for _ in range(starts):
-            noise = draw_noise(network, batch, generator) if noisy and generator is not None else None
+            noise = draw_noise(asked, batch, generator) if noisy and generator is not None else None
             if resumable:
-                runs.append(_resumed(network, batch, steps, noise, patience, compact))
+                runs.append(_resumed(asked, batch, steps, noise, patience, compact))
             else:
-                runs.append(_at_once(network, batch, {"steps": steps, "noise": noise}))
+                runs.append(_at_once(asked, batch, {"steps": steps, "noise": noise}))
     logits, residual, used = ([run[i] for run in runs] for i in range(3))
     if starts > 1 and choose == "residual" and residual[0] is None:
         raise ValueError("choose: expected 'confidence' where there are no two steps to compare, got 'residual'")

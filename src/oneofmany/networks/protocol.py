@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 from torch import Tensor, nn
 
-from oneofmany.problems import Batch
+from oneofmany.problems import Batch, Problem
+
+Readout = Literal["argmax", "threshold"]
+"""How an answer is read off the logits: the likeliest value of every variable, or every choice above 0.5 on its own."""
 
 
 @runtime_checkable
@@ -16,6 +21,8 @@ class PredictionNetwork(Protocol):
 
     ``value_offset`` is how many classes stand before the values: 0, or 1 for a network with a class of its own for
     "blank" (RRN), whose softmax runs over all its classes and whose target of value v is class v + 1.
+
+    A network may also say its ``readout``; without one its answers are read by argmax.
     """
 
     value_offset: int
@@ -29,6 +36,30 @@ class PredictionNetwork(Protocol):
         ...
 
 
+class TaskNetwork(nn.Module, ABC):
+    """A prediction network of this library: it also says how its answers are read and which problems it can answer."""
+
+    value_offset: int = 0
+    readout: Readout = "argmax"
+
+    @abstractmethod
+    def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
+        """None where the network can answer queries of a problem; otherwise the reason, in one sentence.
+
+        Args:
+            problem: the problem of the queries.
+            relations: int [.., 2], the relations of the queries, -1 for padding; None where the queries have none.
+        """
+
+
+class TakesNoise(Protocol):
+    """A network that starts from noise."""
+
+    def noise_shape(self, batch: Batch) -> tuple[int, ...]:
+        """The shape of the noise for a batch."""
+        ...
+
+
 @runtime_checkable
 class SelectorNetwork(Protocol):
     """The latent model of the selection module (section 3.4): scores the listed solutions; higher = preferred."""
@@ -39,9 +70,22 @@ class SelectorNetwork(Protocol):
 
 
 def arguments_of(network: Any) -> frozenset[str]:
-    """The names of what a network's call takes; a compiled or distributed wrapper hides it, so look inside."""
-    while isinstance(network, nn.Module) and (inner := getattr(network, "_orig_mod", getattr(network, "module", None))):
-        network = inner
+    """The names of the arguments that a network's call takes."""
+    network = _unwrapped(network)
     return frozenset(
         inspect.signature(network.forward if isinstance(network, nn.Module) else network.__call__).parameters
     )
+
+
+def readout_of(network: Any) -> Readout:
+    """The network's ``readout``; argmax for a network that does not say one."""
+    # Many networks have a layer of this name, which says nothing about how answers are read.
+    readout: Any = getattr(_unwrapped(network), "readout", "argmax")
+    return "argmax" if isinstance(readout, nn.Module | Tensor) else readout
+
+
+def _unwrapped(network: Any) -> Any:
+    """The network inside a compiled or distributed wrapper, which hides its call and its attributes."""
+    while isinstance(network, nn.Module) and (inner := getattr(network, "_orig_mod", getattr(network, "module", None))):
+        network = inner
+    return network

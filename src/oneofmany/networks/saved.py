@@ -12,7 +12,8 @@ from torch import nn
 import oneofmany
 from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
-from oneofmany.networks.nlm_machine import Precision
+from oneofmany.networks.kernels import Precision, precision_for
+from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.problems import TASKS, Problem
 from oneofmany.tensor_files import explained, read_tensors, write_tensors
 
@@ -32,7 +33,7 @@ class SavedNetwork:
         card: what its maker says about it: data, recipe, accuracy, limits.
     """
 
-    network: nn.Module
+    network: TaskNetwork
     settings: NetworkSettings
     task: str
     size: int
@@ -75,7 +76,7 @@ def load_network(
         path: a file that ``save_network`` wrote.
         problem: needed for a task of your own, whose rules are not in the file.
         device: where the network is put.
-        precision: of the activations, as in ``build_network``; None takes ``NetworkSettings.precision_on`` the device.
+        precision: of the activations, as in ``build_network``; None takes what ``kernels.precision_for`` says.
     """
     header, tensors = read_tensors(path, otherwise=OTHERWISE, newest=FORMAT, framework="pt")
     if "network" not in header:
@@ -86,7 +87,9 @@ def load_network(
             raise FileError(f"{path} has settings that this version does not know ({', '.join(sorted(unknown))})")
         settings = NetworkSettings(**header["network"])
         own = problem or _problem(header, path)
-        network = build_network(settings, own, precision=precision or settings.precision_on(device), device=device)
+        if precision is None:
+            precision = precision_for(settings.kind, device)
+        network = build_network(settings, own, precision=precision, device=device)
         network.load_state_dict(tensors)
         task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
     return SavedNetwork(network.eval(), settings, task, size, card)

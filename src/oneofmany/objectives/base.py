@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -220,4 +221,5 @@ def call(function: PairLoss, logits: Tensor, solutions: Tensor, variable_mask: T
     """Call a user's function; only one that is used with a variable mask has to know of it."""
     if variable_mask is None:
         return function(logits, solutions)
-    return function(logits, solutions, variable_mask=variable_mask)  # pyright: ignore[reportCallIssue]
+    with_mask: Callable[..., Tensor] = function
+    return with_mask(logits, solutions, variable_mask=variable_mask)

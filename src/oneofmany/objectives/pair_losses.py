@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -163,7 +162,9 @@ def _subtract_taken(result: Tensor, solutions: Tensor, weights: Tensor, at_once:
     """Subtract from `result` `[T,B,R,V]`, in place, the weights `[T,B,K]` of the solutions that take a value."""
     for_kernel = result.is_cuda and result.dtype == torch.float32 and result.numel() > 0 and not any_order
     if for_kernel and not torch.is_grad_enabled() and _has_triton():
-        import_module(".pair_kernels", __package__).subtract_taken(result, solutions, weights)
+        from .pair_kernels import subtract_taken
+
+        subtract_taken(result, solutions, weights)
         return
     for part, index in chunks(solutions, result.shape[-1], at_once):
         index = index.expand(len(result), -1, -1, -1)

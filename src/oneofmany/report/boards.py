@@ -31,15 +31,14 @@ def trace_runs(runs: Iterable[str | Path], data: Dataset, queries: int = 3) -> l
     picked: dict[str, tuple[float, SavedNetwork]] = {}
     for run in map(Path, runs):
         saved = load_network(run / "weights.safetensors")
-        bound = saved.settings.kind == "rrn" and saved.size != data.problem.size
+        fits = saved.task == data.problem.task and saved.network.accepts(data.problem, data.relations) is None
         recipe = saved.card.get("recipe") or run.name
         dev = (saved.card.get("dev") or {}).get("overall") or 0.0
-        if saved.task == data.problem.task and not bound and dev >= picked.get(recipe, (0.0, saved))[0]:
+        if fits and dev >= picked.get(recipe, (0.0, saved))[0]:
             picked[recipe] = dev, saved
     found = []
     for recipe, (_, saved) in picked.items():
-        network: Any = saved.network
         steps = saved.settings.test_steps if saved.settings.has_steps else None
         title = f"{recipe}, seed {saved.card['seed']}" if "seed" in saved.card else recipe
-        found.append((title, trace(network, batch, steps, readout=saved.settings.readout)))
+        found.append((title, trace(saved.network, batch, steps)))
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from oneofmany.networks import PredictionNetwork, draw_noise
+from oneofmany.networks.protocol import Readout, readout_of
 from oneofmany.problems import Batch
 
 MOST_FRAMES = 33
@@ -24,7 +25,7 @@ def trace(
     steps: int | None = None,
     seed: int = 0,
     *,
-    readout: Literal["argmax", "threshold"] = "argmax",
+    readout: Readout | None = None,
     frames: int = MOST_FRAMES,
 ) -> dict[str, Any]:
     """Run a network once over a few queries and keep its belief at every step, small enough to be stored.
@@ -34,7 +35,7 @@ def trace(
         batch: the queries, with their listed solutions.
         steps: how many steps to run; the network's own number if None.
         seed: of the noise, for a network that takes noise.
-        readout: how an answer is read off, as in ``evaluate``: the best value, or every choice above one half.
+        readout: how an answer is read off, as in ``evaluate``; the network's own if None.
         frames: keep at most so many steps: the first ones, and the others evenly.
 
     Returns:
@@ -45,6 +46,7 @@ def trace(
     logits = _logits(network, batch, steps, seed).float()
     kept = _kept(len(logits), frames)
     problem, offset = batch.problem, network.value_offset
+    readout = readout_of(network) if readout is None else readout
     boards: list[dict[str, Any]] = []
     for b in range(len(batch)):
         own = batch[b : b + 1]

@@ -15,11 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import oneofmany
-from oneofmany.networks.equivariant import EquivariantNetwork, used_kinds
-from oneofmany.networks.inference import Choice, predict, threshold
-from oneofmany.networks.nlm import NLM
+from oneofmany.networks.inference import StartCriterion, predict, threshold
 from oneofmany.networks.protocol import arguments_of
-from oneofmany.networks.rrn import RRN
 from oneofmany.networks.saved import SavedNetwork
 from oneofmany.problems import Batch, Problem, Query
 from oneofmany.progress import Progress
@@ -54,7 +51,7 @@ class Solver:
         *,
         steps: int | None = None,
         starts: int = 1,
-        choose: Choice = "residual",
+        choose: StartCriterion = "residual",
         seed: int = 0,
         batch_size: int = 256,
     ) -> None:
@@ -65,7 +62,7 @@ class Solver:
             raise ValueError(f"steps: this network ({saved.settings.kind}) has no steps to choose, got {steps}")
         self.saved, self.starts, self.seed, self.batch_size = saved, starts, seed, batch_size
         self.network: Any = saved.network
-        self.choose: Choice = choose
+        self.choose: StartCriterion = choose
         self.steps = steps or (saved.settings.test_steps if saved.settings.has_steps else None)
         takes = arguments_of(saved.network)
         self.patience = PATIENCE if steps is None and takes.issuperset(("state", "return_state")) else None
@@ -126,26 +123,7 @@ class Solver:
 
     def refusal(self, query: Query) -> str | None:
         """Why this network cannot answer a query, in one sentence; None where it can."""
-        saved, network, problem = self.saved, self.saved.network, query.problem
-        trained, asked = f"{saved.task} {saved.size}", f"{problem.task} {problem.size}"
-        if isinstance(network, EquivariantNetwork):
-            kinds, relation_kind = used_kinds(problem, network.inequalities)
-            needed = (kind for kind in kinds if kind != relation_kind or (query.relations >= 0).any())
-            if unknown := [kind for kind in needed if kind not in network.step.block.kinds]:
-                return (
-                    f"the network was trained on {trained} and knows no rules of kind {' and '.join(unknown)}, "
-                    f"so it cannot answer {asked}: name a network of {problem.task}"
-                )
-        elif problem.task != saved.task:
-            return f"the network was trained on {trained} and cannot answer {asked}: name a network of {problem.task}"
-        elif isinstance(network, RRN) and not problem.same_as(network.problem):
-            return f"the network is bound to {trained}, the size it was trained on, and cannot answer {asked}"
-        elif isinstance(network, NLM):
-            try:
-                network.predicates.check(_batch(problem, [query], self.device), self.device)
-            except ValueError as error:
-                return str(error)
-        return None
+        return self.saved.network.accepts(query.problem, query.relations)
 
     def _needs_noise(self, name: str, number: int) -> None:
         if not self.noisy:
@@ -196,7 +174,7 @@ class Solver:
 
     def _read_off(self, batch: Batch, logits: Tensor) -> tuple[np.ndarray, list[bool], list[float]]:
         """Values uint8 [B, R], whether valid, and their log-probability."""
-        if self.saved.settings.readout == "threshold":
+        if self.network.readout == "threshold":
             answers, sure = threshold(logits)
         else:
             best, place = logits.log_softmax(-1).max(-1)
@@ -218,7 +196,7 @@ class Solver:
     def _log_probability(self, logits: Tensor, solutions: Tensor) -> Tensor:
         """[K] of solutions uint8 [K, R] under the logits [R, classes] of their query."""
         values = solutions.long()[..., None] - 1
-        if self.saved.settings.readout == "threshold":
+        if self.network.readout == "threshold":
             # All choices not taken, and for the taken ones the logit on top: logsigmoid(x) = logsigmoid(-x) + x.
             taken = logits.expand(len(values), -1, -1).gather(-1, values)[..., 0]
             return F.logsigmoid(-logits).sum() + taken.sum(-1)

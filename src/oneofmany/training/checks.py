@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from oneofmany.data import Dataset
 from oneofmany.files import FileError
+from oneofmany.networks.building import build_network
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.phases import phases_of
 from oneofmany.training.settings import Settings, from_json
@@ -16,11 +19,11 @@ def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
     for name, data in (("train", train), ("dev", dev)):
         if data.problem.task != settings.task:
             raise FileError(f"{name}: the data is of task {data.problem.task}, the recipe is for {settings.task}")
-    if settings.network.kind == "rrn" and train.problem.size != dev.problem.size:
-        raise FileError(
-            f"dev: the RRN is bound to the size of its board, which is {train.problem.size} in train and "
-            f"{dev.problem.size} in dev"
-        )
+    with torch.random.fork_rng(devices=[]):
+        network = build_network(settings.network, train.problem)
+    for name, data in (("train", train), ("dev", dev)):
+        if why := network.accepts(data.problem, data.relations):
+            raise FileError(f"{name}: {why}")
     if not len(train.solutions):
         raise FileError("train: the data lists no solutions to train on")
     looked_at = dev.multiple[: settings.dev_queries] == (settings.select_on == "ms")

@@ -7,8 +7,10 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from oneofmany.networks import EquivariantNetwork
 from oneofmany.networks.building import build_network, build_selector
-from oneofmany.networks.nlm_machine import Precision
+from oneofmany.networks.kernels import Precision, training_precision
+from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.objectives import LaggedCopy
 from oneofmany.problems import Problem
 from oneofmany.training.settings import Settings
@@ -30,11 +32,10 @@ class Learners:
 
     def __init__(self, settings: Settings, problem: Problem, device: torch.device) -> None:
         self.settings, self.problem, self.device = settings, problem, device
+        self.precision: Precision = training_precision(settings.network.kind, device, settings.precision)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(settings.seed, "network"))
-            self.network = build_network(
-                settings.network, problem, precision=precision_on(device, settings), device=device
-            )
+            self.network = build_network(settings.network, problem, precision=self.precision, device=device)
             self.selector: nn.Module | None = None
             if settings.objective == "selectr":
                 torch.manual_seed(seed_of(settings.seed, "selector"))
@@ -44,11 +45,11 @@ class Learners:
         self._first = weights_of(self.network)
         self.optimiser = self.new_optimiser()
         self.selector_optimiser = self.new_selector_optimiser()
-        if settings.compile and device.type == "cuda" and settings.network.kind == "equivariant":
-            self.network.step.compile(dynamic=False, fullgraph=True)  # pyright: ignore
+        if settings.compile and device.type == "cuda" and isinstance(self.network, EquivariantNetwork):
+            self.network.compile_step()
 
     @property
-    def evaluated(self) -> nn.Module:
+    def evaluated(self) -> TaskNetwork:
         """What is evaluated and kept: the moving average where there is one."""
         return self.network if self.average is None else self.average
 
@@ -120,11 +121,6 @@ class Learners:
     def _optimisers(self) -> list[tuple[str, Optimiser]]:
         named = (("optimiser", self.optimiser), ("selector-optimiser", self.selector_optimiser))
         return [(name, optimiser) for name, optimiser in named if optimiser is not None]
-
-
-def precision_on(device: torch.device, settings: Settings) -> Precision:
-    """Activations are in 16 bits on a GPU alone: a CPU is no faster with them."""
-    return settings.precision if device.type == "cuda" else "float32"
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from oneofmany.networks.building import NETWORKS
 from oneofmany.objectives import (
     BinaryNLL,
     CategoricalNLL,
@@ -83,7 +84,7 @@ def _sampled(phase: PhaseSettings, objective: ObjectiveName) -> PhaseSettings:
 
 def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR:
     """The objective of a phase, with the pair loss that fits the network."""
-    binary = settings.network.readout == "threshold"
+    binary = NETWORKS[settings.network.kind].readout == "threshold"
     pair_loss = BinaryNLL() if binary else CategoricalNLL()
     # The data was checked when it was loaded; looking at values would wait for the device at every update.
     common = {"pair_loss": pair_loss, "validate": False}

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from oneofmany.data.batches import Sampling
 from oneofmany.networks.building import NetworkSettings, SelectorSettings
+from oneofmany.networks.kernels import Precision
 
 ObjectiveName = Literal["naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr"]
 OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
@@ -120,7 +121,7 @@ class Settings:
     """Use only the first so many dev queries."""
     select_on: Literal["overall", "os", "ms"] = "overall"
     """The dev queries that schedule, stopping and the best weights look at."""
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    precision: Precision = "float32"
     """Of activations on a GPU: bfloat16 for RRN and equivariant, float16 for NLM. CPUs always take float32."""
     device: str = "auto"
     """cpu, cuda, cuda:1 ...; auto takes a GPU where there is one."""

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.evaluation import evaluate
+from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.runs.folder import RunFolder, write_json
 from oneofmany.training.checkpoints import Candidate, Checkpoint, Clock, Position
 from oneofmany.training.distributed import Group
-from oneofmany.training.learners import Learners, load_weights, precision_on, under, weights_of
+from oneofmany.training.learners import Learners, load_weights, under, weights_of
 from oneofmany.training.metrics import Watch, averages
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
@@ -209,17 +210,16 @@ class Trainer:
             return True
         return line["loss"] / s.loss_scale < 1e-5 and phase.settings.stop_after is not None
 
-    def _dev(self, network: nn.Module) -> dict[str, Any]:
+    def _dev(self, network: TaskNetwork) -> dict[str, Any]:
         """OS, MS and overall accuracy on dev, and the score that counts."""
         s = self.settings
         with torch.compiler.set_stance("force_eager"):
             outcomes = evaluate(
-                network,  # pyright: ignore
+                network,
                 self.dev,
-                readout=s.network.readout,
                 steps=s.network.test_steps,
                 device=self.device,
-                precision="bfloat16" if precision_on(self.device, s) == "bfloat16" else "float32",
+                precision=self.learners.precision,
             )
         summary = outcomes.summary()
         shares = {name: summary[name]["accuracy"] for name in ("os", "ms", "overall")}
@@ -240,8 +240,9 @@ class Trainer:
         for path in s.pretrained:
             run = RunFolder.open(path)
             theirs = from_json(run.config["settings"])
-            precision = precision_on(self.device, s)
-            saved = load_network(run.weights, self.learners.problem, device=self.device, precision=precision)
+            saved = load_network(
+                run.weights, self.learners.problem, device=self.device, precision=self.learners.precision
+            )
             dev = self._dev(saved.network)
             score = self.group.from_first(dev["score"], self.device)
             about = dev | {"score": score, "update": 0, "phase": f"pretrained {theirs.objective}"}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
 from oneofmany.data.batches import DeviceData
+from oneofmany.networks.kernels import running
 from oneofmany.networks.protocol import arguments_of
 from oneofmany.objectives import SelectR, binary_hamming_reward, hamming_reward
 from oneofmany.problems import Batch
 from oneofmany.training.discovering import discover
 from oneofmany.training.distributed import Group
-from oneofmany.training.learners import Learners, Optimiser, precision_on
+from oneofmany.training.learners import Learners, Optimiser
 from oneofmany.training.phases import Phase, build_objective
 from oneofmany.training.revealing import draw_reveal, reveal
 from oneofmany.training.settings import Settings
@@ -50,7 +51,7 @@ class Updater:
     def __init__(self, settings: Settings, phase: Phase, learners: Learners, data: DeviceData, group: Group) -> None:
         self.settings, self.phase, self.learners, self.data, self.group = settings, phase, learners, data, group
         self.objective = build_objective(settings, phase)
-        self.hamming = binary_hamming_reward if settings.network.readout == "threshold" else hamming_reward
+        self.hamming = binary_hamming_reward if learners.network.readout == "threshold" else hamming_reward
         self.device = data.device
         self.rows = group.rows(phase.settings.batch)
         self.takes = arguments_of(learners.network)
@@ -120,8 +121,7 @@ class Updater:
             logits = self._predict(learners.network, batch, inputs, burn_in)
         if s.discover:
             batch = discover(batch, logits[-1])
-        offset = int(learners.network.value_offset)  # pyright: ignore
-        solutions, mask = batch.solutions + offset, batch.mask
+        solutions, mask = batch.solutions + learners.network.value_offset, batch.mask
         local = self._local(mask)
         counts = self.group.sum(local)
         zero = torch.zeros((), device=self.device)
@@ -161,7 +161,7 @@ class Updater:
             arguments["noise"] = inputs["noise"]
         if "seed" in self.takes:
             arguments |= {"seed": inputs["seed"], "row_offset": self.rows.start}
-        with self._autocast():
+        with self._running():
             if burn_in:
                 with torch.no_grad():
                     _, state = network(batch, steps=burn_in, every_step=False, return_state=True, **arguments)
@@ -183,7 +183,7 @@ class Updater:
         assert learners.selector is not None
         lagged = learners.lagged
         copied = logits.detach() if lagged is None else self._predict(lagged, batch, inputs, burn_in)
-        with self._autocast():
+        with self._running():
             scores = learners.selector(copied, batch).float()
         pair_losses = objective.pair_losses(logits, solutions, mask)
         hamming = self.hamming(logits.detach(), solutions)
@@ -240,10 +240,8 @@ class Updater:
             return 1.0
         return local[which] / counts[which].clamp_min(1)
 
-    def _autocast(self) -> AbstractContextManager[object]:
-        if precision_on(self.device, self.settings) != "bfloat16":
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+    def _running(self) -> AbstractContextManager[object]:
+        return running(self.device, self.learners.precision, cached=False)
 
     def _set_lr(self, lr: float) -> None:
         for group in self.learners.optimiser.param_groups:

@@ -1,0 +1,85 @@
+"""What the equivariant networks are told about a query, and whether a batch fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from oneofmany.networks.equivariant.tables import RuleTables, rule_tables
+from oneofmany.problems import Batch, Problem
+
+Inequalities = Literal["rules", "flags"]
+"""How a query's relations a < b come in: as rules like any other, or as the two flags of the paper's NLM."""
+
+
+def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:
+    """The kinds that need weights, and which of them is that of the relations: none where they come in as flags."""
+    if inequalities == "rules":
+        return problem.kinds, problem.relation_kind
+    static = {rule.kind for rule in problem.rules}
+    return tuple(kind for kind in problem.kinds if kind in static), None
+
+
+def given_feature(query: Tensor, values: int) -> Tensor:
+    """Float [C, B] of query int64 [B, R]: 1 where the choice is given.
+
+    What a given excludes is for the rules to tell: a mark on the other values of its variable would set rows apart from
+    columns on a chess board.
+    """
+    here = query.t()[:, None] == torch.arange(1, values + 1, device=query.device)[:, None]
+    return here.flatten(0, 1).float()
+
+
+def flag_features(batch: Batch) -> list[Tensor]:
+    """Two features [C, B]: the choice's cell comes first in a pair and is the larger one; ... the smaller one."""
+    problem, query = batch.problem, batch.query
+    if batch.relations is None:
+        return [torch.zeros(problem.choices, len(query), device=query.device)] * 2
+    a, b = batch.relations.unbind(-1)
+    cells = torch.arange(problem.variables, device=query.device)[:, None, None]
+    larger = ((b < a)[None] & (b[None] == cells)).any(-1)
+    smaller = ((a < b)[None] & (a[None] == cells)).any(-1)
+    return [flag.float().repeat_interleave(problem.values, 0) for flag in (larger, smaller)]
+
+
+def check_tensor(name: str, value: Tensor | None, shape: tuple[int, ...], device: torch.device) -> None:
+    """Raise ValueError unless value is None or a floating-point tensor of this shape on this device."""
+    if value is None:
+        return
+    if tuple(value.shape) != shape or not value.is_floating_point():
+        raise ValueError(f"{name}: expected floating point {list(shape)}, got {value.dtype} {list(value.shape)}")
+    if value.device != device:
+        raise ValueError(f"{name}: expected it on the query's device {device}, got {value.device}")
+
+
+def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relations_as_rules: bool) -> RuleTables:
+    """The tables of the batch's problem; ValueError unless the batch fits a network with weights for these kinds."""
+    query, relations, problem = batch.query, batch.relations, batch.problem
+    if query.ndim != 2 or query.shape[1] != problem.variables:
+        raise ValueError(f"query: expected [B, {problem.variables}] for {problem}, got {list(query.shape)}")
+    if query.dtype != torch.int64:
+        raise ValueError(f"query: expected int64, got {query.dtype}")
+    device = next(network.parameters()).device
+    if query.device != device:
+        raise ValueError(f"query: expected it on the network's device {device}, got {query.device}")
+    if relations is not None:
+        if relations.ndim != 3 or relations.shape[0] != len(query) or relations.shape[2] != 2:
+            raise ValueError(f"relations: expected [{len(query)}, M, 2], got {list(relations.shape)}")
+        if problem.relation_kind is None and relations.shape[1]:
+            raise ValueError(f"relations: expected none for {problem}, got {list(relations.shape)}")
+        if relations.dtype != torch.int64 or relations.device != device:
+            raise ValueError(
+                f"relations: expected int64 on the network's device {device}, got {relations.dtype} on "
+                f"{relations.device}"
+            )
+    tables = rule_tables(problem, device)
+    present = [kind for kind, _ in tables.kinds]
+    if relations_as_rules and relations is not None and relations.shape[1]:
+        present.append(str(problem.relation_kind))
+    unknown = [kind for kind in present if kind not in kinds]
+    if unknown:
+        raise ValueError(f"problem: expected rules of the kinds {list(kinds)}, got {problem} with {unknown}")
+    return tables

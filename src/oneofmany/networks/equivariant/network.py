@@ -1,0 +1,140 @@
+"""The equivariant recurrent network over choices and rules: one small network for every task and size.
+
+Every choice is a token with a state, every rule pools the states of its choices and answers all of them. Weights are
+shared by all choices, by all rules of a kind and by all steps, and nothing tells one variable or value from another: so
+whatever symmetry maps rules to rules of the same kind maps answers to answers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from oneofmany.networks.equivariant.inputs import (
+    Inequalities,
+    check_tensor,
+    checked_tables,
+    flag_features,
+    given_feature,
+    used_kinds,
+)
+from oneofmany.networks.equivariant.steps import RuleBlock, Step, run_steps
+from oneofmany.networks.equivariant.tables import relation_tables
+from oneofmany.networks.protocol import TaskNetwork
+from oneofmany.problems import Batch, Problem
+
+
+class EquivariantNetwork(TaskNetwork):
+    """A recurrent network over choices and rules (see the module's text); logits [T, B, R, V] at every step.
+
+    No parameter depends on the size of the problem: the weights of 6-queens run on 20-queens as they are.
+
+    Args:
+        problem: whose kinds of rules to have weights for; its size does not matter.
+        width: channels of a choice's state.
+        steps: how many steps to run where the call does not say.
+        pooled: channels that a rule pools, ``width`` by default.
+        hidden: gated hidden units of the update, ``width`` by default.
+        inequalities: how a query's relations a < b come in. ``rules``: as rules like any other. ``flags``: as the two
+            flags of the paper's NLM, on the cell of a pair that comes first in reading order (the left one of a
+            horizontal pair, the upper one of a vertical pair), "larger than the other" and "smaller than the other";
+            the other cell carries no mark.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        width: int = 64,
+        steps: int = 16,
+        pooled: int | None = None,
+        hidden: int | None = None,
+        inequalities: Inequalities = "rules",
+    ) -> None:
+        super().__init__()
+        if inequalities not in ("rules", "flags"):
+            raise ValueError(f"inequalities: expected 'rules' or 'flags', got {inequalities!r}")
+        for name, value in {"width": width, "pooled": pooled, "hidden": hidden}.items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+        self.steps = _checked_steps(steps)
+        self.inequalities: Inequalities = inequalities
+        self._trained = f"{problem.task} {problem.size}"
+        kinds, relation_kind = used_kinds(problem, inequalities)
+        self.embed = nn.Linear(2 + 2 * (inequalities == "flags"), width)
+        self.step = Step(RuleBlock(kinds, width, pooled or width, hidden or width, relation_kind))
+
+    def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
+        """None for problems of any task and size whose kinds of rules the network has weights for."""
+        needed = {rule.kind: None for rule in problem.rules}
+        if self.inequalities == "rules" and relations is not None and (relations >= 0).any():
+            needed[str(problem.relation_kind)] = None
+        if unknown := [kind for kind in needed if kind not in self.step.block.kinds]:
+            return (
+                f"the network was trained on {self._trained} and knows no rules of kind {' and '.join(unknown)}, so it "
+                f"cannot answer {problem.task} {problem.size}: name a network of {problem.task}"
+            )
+        return None
+
+    def compile_step(self, backend: str = "inductor") -> None:
+        """Compile one step, in place, for any number of steps."""
+        self.step.compile(dynamic=False, fullgraph=True, backend=backend)
+
+    def noise_shape(self, batch: Batch) -> tuple[int, int]:
+        """[B, C]: one number for every choice."""
+        return len(batch), batch.problem.choices
+
+    def forward(
+        self,
+        batch: Batch,
+        *,
+        steps: int | None = None,
+        noise: Tensor | None = None,
+        state: Tensor | None = None,
+        every_step: bool = True,
+        return_state: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Logits of a batch.
+
+        Args:
+            batch: the queries; solutions and mask are not looked at.
+            steps: how many steps to run, any number from 1.
+            noise: float [B, C], what tells apart choices that the query does not; zeros if None, and then a query
+                with a symmetry of its own gets an answer with that symmetry.
+            state: [B, C, width] to go on from, as returned by an earlier call; None to start.
+            every_step: False gives the last step's logits alone, with memory for one step where no gradient is kept.
+            return_state: also return the last state, to go on from (detach it to cut the gradient there).
+
+        Returns:
+            Logits [T, B, R, V], or [B, R, V] if not every_step; with return_state, a pair with the state.
+        """
+        steps = self.steps if steps is None else _checked_steps(steps)
+        query, problem = batch.query, batch.problem
+        block = self.step.block
+        tables = checked_tables(self, batch, block.kinds, self.inequalities == "rules")
+        check_tensor("noise", noise, self.noise_shape(batch), query.device)
+        check_tensor("state", state, (len(batch), problem.choices, block.width), query.device)
+
+        relations = None
+        given = given_feature(query, problem.values)
+        features = [given, torch.zeros_like(given) if noise is None else noise.t().to(given.dtype)]
+        if self.inequalities == "flags":
+            features += flag_features(batch)
+        elif batch.relations is not None and batch.relations.shape[1]:
+            relations = relation_tables(batch.relations, problem)
+        embedded = self.embed(torch.stack(features, -1).to(self.embed.weight.dtype))
+
+        # Choice by choice inside; outside the queries come first, as everywhere.
+        inner = embedded.clone() if state is None else state.transpose(0, 1).contiguous()
+        # Under autocast the products are in 16 bits, but the state that they add up in is not.
+        inner = inner.to(self.embed.weight.dtype)
+        logits, inner = run_steps(self.step, inner, embedded, tables, relations, steps, every_step)
+        shaped = logits.unflatten(1, (problem.variables, problem.values)).permute(0, 3, 1, 2)
+        shaped = shaped if every_step else shaped[0]
+        return (shaped, inner.transpose(0, 1)) if return_state else shaped
+
+
+def _checked_steps(steps: int) -> int:
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
+        raise ValueError(f"steps: expected a whole number from 1, got {steps!r}")
+    return steps

@@ -1,0 +1,171 @@
+"""Pooling over rules in plain PyTorch: from a rule's choices to the rule, and back to every choice.
+
+States lie choice by choice, [C, B, channels], so that a rule is a few long contiguous rows. What is pooled, and where
+it is sent back to, depends on index tables (``tables``) alone; no parameter lives here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from oneofmany.networks.equivariant.tables import Incidence, RelationTables, RuleTables
+
+# ---- pooling over static rules -------------------------------------------------------------------------------------
+
+
+def unrolled(x: Tensor) -> bool:
+    """Whether to go slot by slot, which a compiler fuses into one kernel, rather than through CPU kernels."""
+    return x.is_cuda or torch.compiler.is_compiling()
+
+
+def _sum_rows(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    weight = weight.to(x.dtype)
+    if not unrolled(x):
+        return F.embedding_bag(index, x.flatten(1), mode="sum", per_sample_weights=weight).unflatten(1, x.shape[1:])
+    total = x[index[:, 0]] * weight[:, 0, None, None]
+    for j in range(1, index.shape[1]):
+        total = total + x[index[:, j]] * weight[:, j, None, None]
+    return total
+
+
+class _SumRows(torch.autograd.Function):
+    """Gathers in both directions: a scatter would add in any order on a GPU, and slowly."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, weight: Tensor, back_index: Tensor, back_weight: Tensor) -> Tensor:
+        ctx.save_for_backward(back_index, back_weight)
+        return _sum_rows(x, index, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grad_outputs
+        return _sum_rows(grad.contiguous(), *ctx.saved_tensors), None, None, None, None
+
+
+class _TopRows(torch.autograd.Function):
+    """The first of equally large choices comes first; only the slots of both are kept for the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor, rules: Tensor, slot: Tensor) -> Tensor:
+        best = x[members[:, 0]]
+        second = torch.full_like(best, -torch.inf)
+        winner = torch.zeros_like(best, dtype=slot.dtype)
+        runner_up = torch.full_like(winner, -2)  # no choice's slot
+        for w in range(1, members.shape[1]):
+            other = torch.where(real[:, w, None, None], x[members[:, w]], -torch.inf)
+            wins, comes_second = other > best, other > second
+            runner_up = torch.where(wins, winner, torch.where(comes_second, w, runner_up))
+            winner = torch.where(wins, w, winner)
+            second = torch.maximum(second, torch.minimum(best, other))
+            best = torch.maximum(best, other)
+        ctx.save_for_backward(winner, runner_up, rules, slot)
+        return torch.cat([best, torch.where(second == -torch.inf, 0, second)], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grad_outputs
+        winner, runner_up, rules, slot = ctx.saved_tensors
+        grad_best, grad_second = grad.chunk(2, -1)
+        total = grad.new_zeros(())
+        for j in range(rules.shape[1]):
+            rule, own = rules[:, j], slot[:, j, None, None]
+            total = total + torch.where(winner[rule] == own, grad_best[rule], 0)
+            total = total + torch.where(runner_up[rule] == own, grad_second[rule], 0)
+        return total, None, None, None, None
+
+
+class _TopWindows(torch.autograd.Function):
+    """Rules as the windows of a channels-last picture: the CPU kernel that finds winners with vector instructions."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor) -> Tensor:
+        G, W = members.shape
+        rows = x.flatten(1).index_select(0, members.flatten())
+        rows.view(G, W, -1).masked_fill_(~real[..., None], -torch.inf)
+        picture = rows.view(1, G, W, -1).permute(0, 3, 1, 2)
+
+        def largest() -> list[Tensor]:
+            return [part.flatten(2)[0].t() for part in F.max_pool2d(picture, (1, W), return_indices=True)]
+
+        best, winner = largest()
+        rows.scatter_(0, winner, -torch.inf)
+        second, runner_up = largest()
+        alone = second == -torch.inf
+        choice = members.flatten()
+        ctx.save_for_backward(choice[winner], choice[runner_up], alone)
+        ctx.shape = x.shape
+        return torch.cat([part.reshape(G, *x.shape[1:]) for part in (best, second.masked_fill(alone, 0))], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grad_outputs
+        winner, runner_up, alone = ctx.saved_tensors
+        grad_best, grad_second = (part.flatten(1) for part in grad.chunk(2, -1))
+        total = torch.zeros(ctx.shape, dtype=grad.dtype).flatten(1)
+        total.scatter_add_(0, winner, grad_best).scatter_add_(0, runner_up, grad_second.masked_fill(alone, 0))
+        return total.view(ctx.shape), None, None
+
+
+def sum_rows(x: Tensor, incidence: Incidence) -> Tensor:
+    """[N, B, channels] -> [M, B, channels], weighted sums of rows."""
+    i = incidence
+    return _SumRows.apply(x, i.index, i.weight, i.back_index, i.back_weight)
+
+
+def top_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
+    """[C, B, channels] -> [G, B, 2 * channels], the largest and the second largest over every rule's choices.
+
+    Together they tell whether a choice of the rule is taken and whether another one could be, at any size of the rule:
+    a mean or a sum would drift with it. The second of a rule with a single choice is 0.
+    """
+    if unrolled(x):
+        return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot)
+    return _TopWindows.apply(x, tables.members, tables.real)
+
+
+# ---- pooling over the rules of a query's relations -------------------------------------------------------------------
+
+
+def _running(x: Tensor, combine: Any, backwards: bool) -> list[Any]:
+    """Combine [B, M, V, channels] cumulatively along V, from the last value if backwards; one entry for every value."""
+    parts = list(x.unbind(2))[:: -1 if backwards else 1]
+    for i in range(1, len(parts)):
+        parts[i] = combine(parts[i], parts[i - 1])
+    return parts[:: -1 if backwards else 1]
+
+
+def _top_two(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """The two largest of two groups, each one a tensor or already its two largest."""
+    (x, *rest), (y, *others) = (part if isinstance(part, tuple) else (part,) for part in (x, y))
+    second = torch.minimum(x, y)
+    for below in (*rest, *others):
+        second = torch.maximum(second, below)
+    return torch.maximum(x, y), second
+
+
+def pool_relations(x: Tensor, tables: RelationTables) -> Tensor:
+    """[C, B, channels] -> [B, M, V, 2 * channels], the two largest over {a >= d} + {b <= d} for every value d.
+
+    The same numbers as from ``Problem.relation_members``, by running maxima over the values of both variables: no
+    gather over [B, M, V, V + 1], no scatter on the way back.
+    """
+    by_variable = x.unflatten(0, (tables.variables, -1)).permute(2, 0, 1, 3)
+    ends = torch.bmm(tables.ends.to(x.dtype), by_variable.flatten(2)).unflatten(2, (by_variable.shape[2], -1))
+    a, b = ends.chunk(2, 1)
+    both = zip(_running(a, _top_two, backwards=True), _running(b, _top_two, backwards=False), strict=True)
+    return torch.stack([torch.cat(_top_two(*parts), -1) for parts in both], 2)
+
+
+def spread_relations(messages: Tensor, tables: RelationTables) -> Tensor:
+    """[B, M, V, channels] -> [C, B, channels], the sum over a choice's relation rules divided by V.
+
+    Choice (a, v) is in the rules d <= v of a < b, choice (b, v) in the rules d >= v.
+    """
+    values = messages.shape[2]
+    sums = [torch.stack(_running(messages, torch.add, backwards), 2) for backwards in (False, True)]
+    total = torch.bmm(tables.ends.to(messages.dtype).mT, torch.cat(sums, 1).flatten(2)).unflatten(2, (values, -1))
+    return total.permute(1, 2, 0, 3).flatten(0, 1) / values

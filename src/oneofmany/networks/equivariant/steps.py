@@ -1,0 +1,121 @@
+"""The steps of the equivariant networks: one round over the rules, and how many of them are run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from oneofmany.networks.equivariant.plain import (
+    pool_relations,
+    spread_relations,
+    sum_rows,
+    top_over_rules,
+    unrolled,
+)
+from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
+from oneofmany.networks.kernels import autocasts, takes_triton
+
+
+class RuleBlock(nn.Module):
+    """One round: choices speak, every rule pools and answers by its kind, choices update through a gated layer.
+
+    Args:
+        kinds: names of the kinds of rules, each with weights of its own.
+        width: channels of a choice's state.
+        pooled: channels of which a rule takes the largest and the second largest.
+        hidden: gated hidden units of the update.
+        relation_kind: which of the kinds is that of a query's relations, or None.
+    """
+
+    def __init__(self, kinds: Sequence[str], width: int, pooled: int, hidden: int, relation_kind: str | None) -> None:
+        super().__init__()
+        self.kinds, self.relation_kind = tuple(kinds), relation_kind
+        self.width, self.pooled, self.hidden = width, pooled, hidden
+        self.choice = nn.Linear(width, pooled + 2 * hidden)
+        bound = 1 / math.sqrt(2 * pooled)
+        self.rule = nn.Parameter(torch.empty(len(self.kinds), 2 * pooled, 2 * hidden).uniform_(-bound, bound))
+        self.update = nn.Linear(hidden, width)
+
+    def forward(self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None) -> Tensor:
+        """The next state [C, B, width] from the state and the embedded query, both [C, B, width]."""
+        spoken, own = self._choices(state + query)
+        pooled = top_over_rules(spoken, tables)
+        weights = dict(zip(self.kinds, self.rule.unbind(), strict=True))
+        of_kinds = pooled.split([count for _, count in tables.kinds])
+        answers = torch.cat([part @ weights[kind] for part, (kind, _) in zip(of_kinds, tables.kinds, strict=True)])
+        own = own + sum_rows(answers, tables.spread)
+        if relations is not None and self.relation_kind is not None:
+            answers = pool_relations(spoken, relations) @ weights[self.relation_kind]
+            own = own + spread_relations(answers, relations)
+        gate, value = own.chunk(2, -1)
+        return F.layer_norm(state + self.update(F.silu(gate) * value), (self.width,))
+
+    def _choices(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        weight, bias = self.choice.weight, self.choice.bias
+        if unrolled(x):
+            spoken, own = F.linear(x, weight, bias).split([self.pooled, 2 * self.hidden], -1)
+            return spoken, own
+        # Eager CPU kernels want contiguous inputs: two products cost less than one and its copies.
+        return F.linear(x, weight[: self.pooled], bias[: self.pooled]), F.linear(
+            x, weight[self.pooled :], bias[self.pooled :]
+        )
+
+
+class Step(nn.Module):
+    """One step: a round over the rules and the logits that can be read off the new state.
+
+    A module of its own so that ``network.compile_step()`` compiles one step once for any number of steps.
+    """
+
+    def __init__(self, block: RuleBlock) -> None:
+        super().__init__()
+        self.block = block
+        bound = 1 / math.sqrt(block.width)
+        self.readout = nn.Parameter(torch.empty(block.width).uniform_(-bound, bound))
+
+    def forward(
+        self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None
+    ) -> tuple[Tensor, Tensor]:
+        """The next state [C, B, width] and its logits [C, B]."""
+        state = self.block(state, query, tables, relations)
+        # Logits in full precision: in 16 bits, two close values of a variable would be tied.
+        with torch.autocast(state.device.type, enabled=False):
+            return state, state @ self.readout.to(state.dtype)
+
+
+def run_steps(
+    step: Step,
+    state: Tensor,
+    query: Tensor,
+    tables: RuleTables,
+    relations: RelationTables | None,
+    steps: int,
+    every_step: bool,
+) -> tuple[Tensor, Tensor]:
+    """Logits [T, C, B] (the last step's alone, T = 1, if not every_step) and the last state [C, B, width]."""
+    if uses_triton(step.block, state, tables, relations):
+        from oneofmany.networks.equivariant import triton
+
+        return triton.run_steps(step, state, query, tables, relations, steps, every_step, torch.bfloat16)
+    made = []
+    for _ in range(steps):
+        state, last = step(state, query, tables, relations)
+        made = [*made, last] if every_step else [last]
+    return torch.stack(made), state
+
+
+def uses_triton(block: RuleBlock, state: Tensor, tables: RuleTables, relations: RelationTables | None) -> bool:
+    """Whether all steps from a state [C, B, width] run as Triton kernels.
+
+    The kernels have powers of two as widths, slots that fit into a byte, and loops that are short enough.
+    """
+    if not takes_triton(state, torch.bfloat16) or not autocasts(state) or not state.numel():
+        return False
+    powers = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))
+    # The slots of relations are values.
+    values = 0 if relations is None else len(state) // relations.variables
+    return powers and tables.members.shape[1] <= 32 and tables.rules.shape[1] <= 16 and 2 * values < 127
