@@ -21,7 +21,7 @@ import oneofmany
 from oneofmany.data import Dataset
 from oneofmany.evaluation.accuracy import Outcomes, evaluate
 from oneofmany.evaluation.predictions import load_predictions, save_predictions
-from oneofmany.files import FileError, check_writable
+from oneofmany.files import FileError, check_writable, checksum_of
 from oneofmany.networks.inference import Choice
 from oneofmany.networks.nlm_machine import Precision
 from oneofmany.networks.rrn import RRN
@@ -30,7 +30,6 @@ from oneofmany.problems import Problem
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
-from oneofmany.runs.record import checksum_of
 
 Device = Literal["auto", "cpu", "cuda"]
 

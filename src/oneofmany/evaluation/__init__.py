@@ -1,7 +1,8 @@
-"""Evaluation: accuracy by validity, predictions on disk, statistics over seeds and between networks."""
+"""Evaluation: accuracy by validity, predictions and records on disk, statistics over seeds and between networks."""
 
 from typing import TYPE_CHECKING, Any
 
+from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores, read_record, save_record
 from oneofmany.evaluation.scores import Score, wilson
 from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mcnemar, over_seeds
 
@@ -10,18 +11,26 @@ if TYPE_CHECKING:
     from oneofmany.evaluation.predictions import load_predictions, save_predictions
 
 __all__ = [
+    "DataInfo",
+    "Dev",
+    "Evaluation",
     "Gain",
+    "History",
     "McNemar",
     "Outcomes",
     "Readout",
+    "Record",
     "Score",
+    "Scores",
     "SeedSummary",
     "evaluate",
     "gain",
     "load_predictions",
     "mcnemar",
     "over_seeds",
+    "read_record",
     "save_predictions",
+    "save_record",
     "wilson",
 ]
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.evaluation import evaluate
-from oneofmany.files import FileError
+from oneofmany.files import FileError, write_json
 from oneofmany.networks.saved import load_network, save_network
-from oneofmany.runs.folder import RunFolder, write_json
+from oneofmany.runs.folder import RunFolder
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, load_weights, precision_on, under, weights_of
 from oneofmany.training.phases import Phase, phases_of
