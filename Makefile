@@ -25,7 +25,7 @@ docs: .venv/installed
 	@echo "open docs/_build/index.html"
 
 results: .venv/installed
-	$(BIN)/python results/publish.py
+	$(BIN)/python -m reproduction
 
 benchmark: .venv/installed
 	$(BIN)/python benchmarks/enumeration.py

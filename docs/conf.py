@@ -1,4 +1,4 @@
-"""How the site is built: ``sphinx-build -W -b html docs docs/_build``."""
+"""How the site is built: ``sphinx-build -W -b html docs docs/_build``; ``-D report_pictures=0`` draws no figures."""
 
 import io
 import json
@@ -12,12 +12,13 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_parser.parsers.sphinx_ import MystParser
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import notebook
 
 import oneofmany
 from oneofmany.cli import run
+from reproduction.publish import read_grid, write_page
 
 project = "oneofmany"
 author = "The oneofmany authors"
@@ -29,7 +30,6 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "oneofmany"
 html_show_copyright = False
-html_extra_path = ["report.html"]
 
 
 class CommandHelp(Directive):
@@ -68,8 +68,16 @@ class NotebookParser(MystParser):
         super().parse(notebook.markdown(json.loads(inputstring)), document)
 
 
+def write_report(app, error: Exception | None) -> None:
+    """Put the report of the published records beside the pages, which link to it."""
+    if error is None and app.builder.format == "html":
+        write_page(read_grid(), Path(app.outdir) / "report.html", pictures=app.config.report_pictures)
+
+
 def setup(app) -> None:
     """Tell Sphinx about the above."""
+    app.add_config_value("report_pictures", True, "html", bool)
+    app.connect("build-finished", write_report)
     app.add_directive("command-help", CommandHelp)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import hypot
 
+from oneofmany.evaluation.record import SUBSETS, Record, Subset
 from oneofmany.evaluation.statistics import SeedSummary
-from oneofmany.report import paper
-from oneofmany.report.cells import number_cell, seeds_cell, test_commands
-from oneofmany.report.controls import KIND, ONE_SEED
-from oneofmany.report.paper import AWARE, BASELINES, OBJECTIVES, SUBSETS, TASKS, name_of
-from oneofmany.report.records import Grid, Record, over_runs
-from oneofmany.report.results import OurResults, PapersResults, Results
-from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
+from oneofmany.report.cells import difference, number_cell, seeds_cell, test_commands
+from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, over_runs
+from oneofmany.report.table import Cell, Column, Table, columns, signed
+from reproduction import paper
+from reproduction.evidence import OurResults, PapersResults, Results
+from reproduction.paper import AWARE, BASELINES
+from reproduction.runs import CONTROLS, counting, instead
 
 LEAST = 2.0
 """Points that two means may always differ by."""
+ONE_SEED = f"{CONTROLS}/one-seed-choice"
+"""Where the runs stand that Table 2 would have if one seed had chosen their settings instead of all."""
 GAPS = (("unique", "naive"), ("selectr", "unique"), ("selectr", "minloss"))
 """(higher, lower): the gaps on MS queries that the paper is about."""
 
@@ -27,7 +30,7 @@ class Compared:
 
     task: str
     objective: str
-    subset: str
+    subset: Subset
     ours: SeedSummary
     records: tuple[Record, ...]
 
@@ -54,10 +57,10 @@ class Compared:
 def compare(grid: Grid) -> list[Compared]:
     """Every mean of Table 2 that the runs have, in the paper's order."""
     found = []
-    for task, variant in grid.counting().variants.items():
+    for task, variant in counting(grid).variants.items():
         for objective in OBJECTIVES:
             records = tuple(grid.at(task, objective, variant))
-            summaries = {subset: over_runs(records, subset) for subset in SUBSETS}
+            summaries: dict[Subset, SeedSummary | None] = {subset: over_runs(records, subset) for subset in SUBSETS}
             found += [Compared(task, objective, s, ours, records) for s, ours in summaries.items() if ours is not None]
     return found
 
@@ -65,7 +68,7 @@ def compare(grid: Grid) -> list[Compared]:
 def agreement(grid: Grid) -> Table:
     """How many of the means agree, by task and queries; beside it, with the settings that one seed chose."""
     found = compare(grid)
-    one_seed = compare(grid.instead(ONE_SEED)) if any(r["apart"] == ONE_SEED for r in grid.apart) else []
+    one_seed = compare(instead(grid, ONE_SEED)) if any(r.apart == ONE_SEED for r in grid.apart) else []
     rows = []
     for task in (*TASKS, None) if found else ():
         of_task, of_one = ([one for one in means if task in (None, one.task)] for means in (found, one_seed))
@@ -77,7 +80,7 @@ def agreement(grid: Grid) -> Table:
         rows.append((*row, Cell(f"{len(of_task)} of {whole}", {"measured": len(of_task)})))
     counted = (*map(name_of, SUBSETS), "in all", *(("in all, one seed's choice",) if one_seed else ()))
     choice = " One seed's choice: the same count with the settings that one seed alone preferred on dev, where they "
-    choice += f"are others ({ONE_SEED.removeprefix(f'{KIND}/')}, with its commands among the other settings)."
+    choice += f"are others ({ONE_SEED.removeprefix(f'{CONTROLS}/')}, with its commands among the other settings)."
     return Table(
         "agreement",
         "How many means agree with the paper's",
@@ -191,7 +194,7 @@ def summary(grid: Grid) -> Table:
     if found:
         counts = [_count([one for one in found if one.task == task]) for task in TASKS]
         rows.append((Cell("means that agree (OS, MS, overall)"), *(cell for one in counts for cell in (one, Cell()))))
-    seeds = sorted({record["seed"] for one in found for record in one.records})
+    seeds = sorted({record.seed for one in found for record in one.records})
     part = any(len(one.records) < len(seeds) for one in found)
     return Table(
         "reproduction",
@@ -199,5 +202,5 @@ def summary(grid: Grid) -> Table:
         columns(("objective",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
         tuple(rows),
         f"Means over the seeds {', '.join(map(str, seeds))}{', as far as they are there' if part else ''}. "
-        f"{grid.counting()} Means agree within {LEAST:.0f} points or two standard errors of the difference.",
+        f"{counting(grid)} Means agree within {LEAST:.0f} points or two standard errors of the difference.",
     )

@@ -3,78 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 
-from oneofmany.report.cells import count_cell
-from oneofmany.report.experiments import PUZZLE_TEST, by_puzzle, experiments, listed, repeated
-from oneofmany.report.other_tables import WAYS, other_data
-from oneofmany.report.ours import (
-    INTERVALS,
-    MAIN_OBJECTIVE,
-    TESTS,
-    VARIANT,
-    Runs,
-    accuracy_cells,
-    commands,
-    each_run,
-    main_table,
-    method_of,
-    objectives,
-    on,
-    ours,
-    recipes_of,
-    summary_of,
-)
-from oneofmany.report.paper import SUBSETS, name_of
-from oneofmany.report.records import Grid, Record, givens_of, totals_of, valid_of
+from oneofmany.evaluation.record import SUBSETS, Evaluation, Record
+from oneofmany.report.cells import Runs, accuracy_cells, commands, count_cell
+from oneofmany.report.grid import Grid, name_of, summarise
+from oneofmany.report.results import ACCURACIES, WAYS, scores_of
 from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.experiments import PUZZLE_TEST, by_puzzle
+from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, TESTS, method_of, on
+from reproduction.runs import OUR_VARIANT, ours
 
 SOLUTIONS = ((1, 1), (2, 5), (6, 15), (16, 50))
 """Bins of the number of solutions, both ends included."""
 GIVENS = 3
 """Numbers of givens in a band."""
-ACCURACIES = ("", tuple(map(name_of, SUBSETS)))
 
 
-def our_tables(grid: Grid) -> list[Table]:
-    """Every table of our network, in order; those that no run fills as well."""
-    own = ours(grid)
-    others = other_data(own, _in_a_table)
-    return [
-        main_table(grid),
-        each_run(grid),
-        objectives(grid),
-        sizes(grid),
-        steps(grid),
-        starts(grid),
-        listed(grid),
-        fixed_givens(grid),
-        splits(grid),
-        experiments(grid),
-        repeated(grid),
-        replace(others, name="our-other-data", title=f"Our network: {others.title.lower()}"),
-    ]
-
-
-def _in_a_table(record: Record, name: str) -> bool:
+def in_a_table(record: Record, evaluation: Evaluation) -> bool:
     """Whether an evaluation is in a table of its own here, so that the list of all others leaves it out."""
-    evaluation = record["evaluations"][name]
-    return name in {*TESTS, *steps_of(record)} or size_of(record, name) is not None or bool(evaluation.get("chosen"))
+    named = evaluation.name in {*TESTS, *steps_of(record)} or size_of(record, evaluation.name) is not None
+    return named or evaluation.chosen is not None
 
 
 def size_of(record: Record, name: str) -> int | None:
     """The size of the boards of ``TASK-test`` and ``TASKsize-test``; None for other evaluations."""
-    size = record["evaluations"][name]["data"].get("size")
-    return size if name in (f"{record['task']}-test", f"{record['task']}{size}-test") else None
+    size = record.evaluations[name].data.size
+    return size if name in (f"{record.task}-test", f"{record.task}{size}-test") else None
 
 
 def size_curves(grid: Grid) -> list[tuple[list[Record], dict[int, str]]]:
     """(runs of a recipe, size -> name of the evaluation) of every recipe that met more than one size."""
     found = []
-    for records in recipes_of(ours(grid).runs):
-        names = {name: size_of(r, name) for r in records for name in r["evaluations"]}
+    for records in ours(grid).by_recipe():
+        names = {name: size_of(r, name) for r in records for name in r.evaluations}
         by_size = {size: name for name, size in sorted(names.items()) if size is not None}
         if len(by_size) > 1:
             found.append((records, dict(sorted(by_size.items()))))
@@ -88,9 +51,9 @@ def sizes(grid: Grid) -> Table:
         for size, name in by_size.items():
             runs = on(records, name)
             about = runs[0][1]
-            givens = float(givens_of(about).mean())
+            givens = float(about.givens.mean())
             row = [Cell(_about(records[0])), Cell(str(size)), Cell(f"{givens:.4g}", {"": givens})]
-            rows.append((*row, count_cell(about["data"]["queries"]), *accuracy_cells(runs), count_cell(len(runs))))
+            rows.append((*row, count_cell(about.data.queries), *accuracy_cells(runs), count_cell(len(runs))))
     return Table(
         "our-sizes",
         "Our network on boards of other sizes, accuracy in %",
@@ -104,9 +67,9 @@ def sizes(grid: Grid) -> Table:
 def steps_of(record: Record) -> dict[str, int]:
     """Name -> number of steps of the evaluations on dev with one start: ``TASK-dev``, ``TASK-dev-steps64``."""
     found = {}
-    for name, evaluation in record["evaluations"].items():
-        data, ran = evaluation["data"]["name"], evaluation.get("steps")
-        if ran and data.endswith("-dev") and name in (data, f"{data}-steps{ran}") and evaluation.get("starts") == 1:
+    for name, evaluation in record.evaluations.items():
+        data, ran = evaluation.data.name, evaluation.steps
+        if ran and data.endswith("-dev") and name in (data, f"{data}-steps{ran}") and evaluation.starts == 1:
             found[name] = ran
     return found
 
@@ -114,9 +77,9 @@ def steps_of(record: Record) -> dict[str, int]:
 def step_curves(grid: Grid) -> list[tuple[list[Record], str, dict[int, str]]]:
     """(runs of a recipe, dev set, steps -> name of the evaluation) wherever more than one number of steps was tried."""
     found = []
-    for records in recipes_of(ours(grid).runs):
+    for records in ours(grid).by_recipe():
         tried = {
-            (record["evaluations"][name]["data"]["name"], ran): name
+            (record.evaluations[name].data.name, ran): name
             for record in records
             for name, ran in steps_of(record).items()
         }
@@ -150,18 +113,18 @@ def steps(grid: Grid) -> Table:
 def starts(grid: Grid) -> Table:
     """Several noisy starts: the first, the one that the network chooses, and whether any is right."""
     rows = []
-    for records in recipes_of(ours(grid).runs):
-        names = {name: e for record in records for name, e in record["evaluations"].items() if e.get("chosen")}
-        for name, about in sorted(names.items(), key=lambda item: (item[1]["data"]["name"], item[1]["starts"])):
-            runs, data = on(records, name), about["data"]["name"]
+    for records in ours(grid).by_recipe():
+        names = {name: e for record in records for name, e in record.evaluations.items() if e.chosen}
+        for name, about in sorted(names.items(), key=lambda item: (item[1].data.name, item[1].starts)):
+            runs, data = on(records, name), about.data.name
             how = name.removeprefix(data).strip("-")
             row = [
                 Cell(_about(records[0], data)),
-                Cell(str(about["starts"]) if how == f"starts{about['starts']}" else how),
+                Cell(str(about.starts) if how == f"starts{about.starts}" else how),
             ]
             for way in WAYS:
-                parts = [(record, evaluation[way] if way else evaluation) for record, evaluation in runs]
-                means = [summary_of(parts, subset) for subset in SUBSETS]
+                parts = [(record, scores_of(evaluation, way)) for record, evaluation in runs]
+                means = [summarise((record, one.of(subset).accuracy) for record, one in parts) for subset in SUBSETS]
                 row += [Cell() if m is None else Cell(f"{m.mean:.2f}", {"mean": m.mean}, commands(runs)) for m in means]
             rows.append((*row, count_cell(len(runs))))
     return Table(
@@ -180,10 +143,10 @@ def starts(grid: Grid) -> Table:
 
 def fixed_givens(grid: Grid) -> Table:
     """Sudoku: is it the number of solutions or the number of givens that makes a query hard?"""
-    runs = on(ours(grid).at("sudoku", MAIN_OBJECTIVE, VARIANT), "sudoku-test")
+    runs = on(ours(grid).at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
     if runs:  # seeds share one test set: they are averaged, its queries are counted once
-        ((data, _),) = Counter(evaluation["data"]["checksum"] for _, evaluation in runs).most_common(1)
-        runs = [(record, evaluation) for record, evaluation in runs if evaluation["data"]["checksum"] == data]
+        ((data, _),) = Counter(evaluation.data.checksum for _, evaluation in runs).most_common(1)
+        runs = [(record, evaluation) for record, evaluation in runs if evaluation.data.checksum == data]
     return Table(
         "our-givens",
         "Our network on Sudoku by givens and number of solutions, accuracy in %",
@@ -195,8 +158,8 @@ def fixed_givens(grid: Grid) -> Table:
 
 
 def _bands(runs: Runs) -> list[tuple[Cell, ...]]:
-    givens, totals = givens_of(runs[0][1]), totals_of(runs[0][1])
-    right = np.mean([valid_of(evaluation) for _, evaluation in runs], 0)
+    givens, totals = runs[0][1].givens, runs[0][1].total
+    right = np.mean([evaluation.valid for _, evaluation in runs], 0)
     rows = []
     for first in range(int(givens.min()), int(givens.max()) + 1, GIVENS):
         band = (givens >= first) & (givens < first + GIVENS)
@@ -221,10 +184,10 @@ def _runs(count: int) -> str:
 def splits(grid: Grid) -> Table:
     """Sudoku split by grid class, as everywhere else, beside a split by puzzle; training and test of each."""
     own = ours(grid)
-    of_class = on(own.at("sudoku", MAIN_OBJECTIVE, VARIANT), "sudoku-test")
+    of_class = on(own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
     of_puzzle = on(by_puzzle(own), PUZZLE_TEST)
     rows = [
-        (Cell(label), count_cell(runs[0][1]["data"]["queries"]), *accuracy_cells(runs), count_cell(len(runs)))
+        (Cell(label), count_cell(runs[0][1].data.queries), *accuracy_cells(runs), count_cell(len(runs)))
         for label, runs in (("by grid class", of_class), ("by puzzle", of_puzzle))
         if runs and of_puzzle
     ]
@@ -241,5 +204,5 @@ def splits(grid: Grid) -> Table:
 
 def _about(record: Record, data: str = "") -> str:
     """``N-Queens, MinLoss``, with the data where it is not the task's own dev set."""
-    more = [] if data in ("", f"{record['task']}-dev") else [data]
-    return ", ".join([name_of(record["task"]), method_of(record), *more])
+    more = [] if data in ("", f"{record.task}-dev") else [data]
+    return ", ".join([name_of(record.task), method_of(record), *more])

@@ -1,7 +1,7 @@
 """The networks that ship: from finished runs to src/oneofmany/weights/TASK.safetensors, each with its card.
 
-    python results/bundle.py RUN RUN RUN --force    # one run a task; all of them are checked before a file is written
-    python results/bundle.py --markdown             # the cards of the bundled networks, as docs/weights.md shows them
+    python -m reproduction.bundle RUN RUN RUN --force    # one run a task; all are checked before a file is written
+    python -m reproduction.bundle --markdown             # the cards of the bundled networks, as docs/weights.md shows
 
 Everything on a card comes from the run itself: accuracies are those of its kept predictions on ``*-test`` data. The
 same run gives the same bytes.
@@ -13,15 +13,16 @@ import argparse
 import json
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
 
+from oneofmany.evaluation import DataInfo, Evaluation, Record, read_record
 from oneofmany.files import FileError, check_writable, write_whole
 from oneofmany.networks.saved import SavedNetwork, load_network, save_network
 from oneofmany.problems import TASKS
-from oneofmany.runs import read_record
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "oneofmany" / "weights"
 LARGEST = 1_000_000
@@ -31,39 +32,38 @@ CARD = (
     *("hardware", "seconds", "updates", "version", "revision", "licence", "limits"),
 )
 """What every card has."""
-ABOUT_DATA = ("name", "checksum", "queries")
 
 Card = dict[str, Any]
 
 
-def card_of(record: dict[str, Any], size: int) -> Card:
+def card_of(record: Record, size: int) -> Card:
     """The card of a finished run's network.
 
     Args:
-        record: the run's, as ``read_record`` gives it.
+        record: the run's.
         size: of the problems that the network was trained on.
     """
-    name, task, environment = record["name"], record["task"], record["environment"]
-    on_test = {key: one for key, one in record["evaluations"].items() if key.endswith("-test")}
-    if not record["finished"]:
-        raise ValueError(f"{name} is not finished: continue it with oneofmany train --resume")
-    if f"{task}-test" not in on_test:
-        raise ValueError(f"{name} has no predictions {task}-test: run `oneofmany evaluate` on that data first")
+    on_test = {key: one for key, one in record.evaluations.items() if key.endswith("-test")}
+    if not record.finished:
+        raise ValueError(f"{record.name} is not finished: continue it with oneofmany train --resume")
+    if f"{record.task}-test" not in on_test:
+        data = f"{record.task}-test"
+        raise ValueError(f"{record.name} has no predictions {data}: run `oneofmany evaluate` on that data first")
     return {
-        "recipe": record["recipe"],
-        "objective": record["objective"],
-        "seed": record["seed"],
-        "command": record["command"],
-        "data": {split: {key: about[key] for key in ABOUT_DATA} for split, about in record["data"].items()},
-        "dev": record["dev"],
+        "recipe": record.recipe,
+        "objective": record.objective,
+        "seed": record.seed,
+        "command": record.command,
+        "data": {split: _data(about) for split, about in record.data.items()},
+        "dev": None if record.dev is None else asdict(record.dev),
         "accuracy": {key: _accuracy(one) for key, one in on_test.items()},
-        "hardware": environment["device"],
-        "seconds": record["seconds"],
-        "updates": record["updates"],
-        "version": environment["version"],
-        "revision": environment["revision"],
+        "hardware": record.environment["device"],
+        "seconds": record.seconds,
+        "updates": record.updates,
+        "version": record.environment["version"],
+        "revision": record.environment["revision"],
         "licence": "Apache-2.0",
-        "limits": _limits(task, size, {one["data"]["size"] for one in on_test.values()}),
+        "limits": _limits(record.task, size, {one.data.size or size for one in on_test.values()}),
     }
 
 
@@ -103,13 +103,14 @@ def _file_of(run: Path) -> tuple[str, bytes]:
     return saved.task, data
 
 
-def _accuracy(evaluation: dict[str, Any]) -> dict[str, Any]:
+def _data(about: DataInfo) -> dict[str, Any]:
+    return {"name": about.name, "checksum": about.checksum, "queries": about.queries}
+
+
+def _accuracy(evaluation: Evaluation) -> dict[str, Any]:
     """How many queries were answered with a solution, and on what data."""
-    return {
-        "data": {key: evaluation["data"][key] for key in (*ABOUT_DATA, "size")},
-        "steps": evaluation["steps"],
-        **{key: {part: evaluation[key][part] for part in ("correct", "total")} for key in ("os", "ms", "overall")},
-    }
+    data = _data(evaluation.data) | {"size": evaluation.data.size}
+    return {"data": data, "steps": evaluation.steps, **asdict(evaluation.scores)}
 
 
 def _limits(task: str, size: int, measured: set[int]) -> list[str]:

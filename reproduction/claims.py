@@ -8,12 +8,13 @@ from math import hypot
 
 import numpy as np
 
-from oneofmany.report import paper
-from oneofmany.report.bins import Bin
-from oneofmany.report.paper import AWARE, BASELINES, TASKS, name_of
-from oneofmany.report.records import Grid
-from oneofmany.report.results import OurResults, PapersResults, Results
+from oneofmany.evaluation.record import Subset
+from oneofmany.report.figures import Bin
+from oneofmany.report.grid import TASKS, Grid, name_of
 from oneofmany.report.table import signed
+from reproduction import paper
+from reproduction.evidence import OurResults, PapersResults, Results
+from reproduction.paper import AWARE, BASELINES
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough runs"
 
@@ -70,14 +71,14 @@ def _text(*values: tuple[str, float | None]) -> str:
     return ", ".join(f"{name} {'–' if value is None else format(value, '.2f')}" for name, value in values)
 
 
-def _order(results: Results, subset: str, lower: str, higher: str, tasks: Iterable[str] = TASKS):
+def _order(results: Results, subset: Subset, lower: str, higher: str, tasks: Iterable[str] = TASKS):
     for task in tasks:
         low, high = (results.mean(task, objective, subset) for objective in (lower, higher))
         where = f"{name_of(task)} {name_of(subset)}"
         yield f"{where}: {_text((name_of(lower), low), (name_of(higher), high))}", _less(low, high)
 
 
-def naive_below_unique(subset: str) -> Callable[[Results], Finding]:
+def naive_below_unique(subset: Subset) -> Callable[[Results], Finding]:
     """Naive and Random are worse than Unique on a subset, in all tasks."""
     return lambda results: _all(
         part for lower in ("naive", "random") for part in _order(results, subset, lower, "unique")

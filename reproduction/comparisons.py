@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from oneofmany.evaluation.statistics import gain, mcnemar
-from oneofmany.report import paper
-from oneofmany.report.cells import accuracy_cell, number_cell, seeds_cell, test_commands
-from oneofmany.report.paper import TASKS, name_of
-from oneofmany.report.records import (
-    PAPER_VARIANTS,
-    Grid,
-    Record,
-    Schedule,
-    of_schedule,
-    over_runs,
-    percent,
-    test_evaluation,
-    valid_of,
-    variant_of,
-)
-from oneofmany.report.table import Cell, Column, Table, columns, difference, signed, slug
-
-
-def by_seed(records: Sequence[Record], subset: str) -> dict[int, float]:
-    """Seed -> accuracy on these test queries, in percent."""
-    found = {record["seed"]: test_evaluation(record) for record in records}
-    scores = {seed: percent(evaluation[subset]) for seed, evaluation in found.items() if evaluation is not None}
-    return {seed: score for seed, score in scores.items() if score is not None}
+from oneofmany.report.cells import accuracy_cell, difference, number_cell, seeds_cell, test_commands
+from oneofmany.report.grid import TASKS, Grid, name_of, over_runs
+from oneofmany.report.table import Cell, Column, Table, columns, signed, slug
+from reproduction import paper
+from reproduction.runs import Schedule, by_seed, compared_pair, counting, unique_runs
 
 
 def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
     """The appendix's table: points that SelectR gains over MinLoss, seed by seed."""
-    schedule = schedule or grid.counting()
+    schedule = schedule or counting(grid)
     ours: dict[str, dict[int, float]] = {}
     commands: dict[str, tuple[str, ...]] = {}
     means: dict[str, Cell] = {}
@@ -45,7 +23,7 @@ def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
             continue
         found = gain({seed: selectr[seed] for seed in shared}, {seed: minloss[seed] for seed in shared})
         ours[task] = found.each
-        used = [r for o in ("minloss", "selectr") for r in grid.at(task, o, variant) if r["seed"] in shared]
+        used = [r for o in ("minloss", "selectr") for r in grid.at(task, o, variant) if r.seed in shared]
         commands[task] = test_commands(used)
         text = signed(found.mean) + ("" if found.standard_error is None else f" ± {found.standard_error:.2f}")
         means[task] = Cell(text, {"points": found.mean}, commands[task])
@@ -64,7 +42,7 @@ def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
         last += [means.get(task, Cell()), Cell(signed(published), {"points": published})]
     return Table(
         slug("seed-gains", schedule.name),
-        "Gain of SelectR over MinLoss by seed, points on all test queries" + of_schedule(schedule),
+        "Gain of SelectR over MinLoss by seed, points on all test queries" + schedule.title,
         columns(("seed",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
         (*rows, tuple(last)),
         "Only seeds that both have; ± is the standard error of the paired differences.",
@@ -73,7 +51,7 @@ def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
 
 def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
     """McNemar's exact test of SelectR against MinLoss: the runs that dev picks, on the whole test set."""
-    schedule, rows = schedule or grid.counting(), []
+    schedule, rows = schedule or counting(grid), []
     for task, variant in schedule.variants.items():
         published = Cell(f"{paper.MCNEMAR[task]:.3g}", {"p": paper.MCNEMAR[task]})
         pair = compared_pair(grid, task, variant)
@@ -88,7 +66,7 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
         rows.append((Cell(name_of(task)), *counts, Cell(f"{found.p:.3g}", {"p": found.p}, commands), published))
     return Table(
         slug("mcnemar", schedule.name),
-        "SelectR against MinLoss: exact McNemar test" + of_schedule(schedule),
+        "SelectR against MinLoss: exact McNemar test" + schedule.title,
         columns(
             ("task",),
             (
@@ -102,43 +80,9 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
     )
 
 
-def compared_pair(grid: Grid, task: str, variant: str = "") -> tuple[list[Record], list[np.ndarray]] | None:
-    """The dev-best runs of SelectR and MinLoss and which queries each got right, if they saw the same data."""
-    records = [record for o in ("selectr", "minloss") if (record := grid.best(task, o, variant)) is not None]
-    evaluations = [evaluation for record in records if (evaluation := test_evaluation(record)) is not None]
-    if len(evaluations) < 2 or evaluations[0]["data"]["checksum"] != evaluations[1]["data"]["checksum"]:
-        return None
-    return records, [valid_of(evaluation) for evaluation in evaluations]
-
-
-UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
-"""Name of a training set -> how many OS queries the comparison says it has."""
-
-
-def training_data_of(record: Record) -> tuple[str, str, str] | None:
-    """(10k or 180k, os or mixed, one of ``PAPER_VARIANTS``): the cell of the comparison that a run is in, or None."""
-    size = UNIQUE_DATA.get(((record.get("data") or {}).get("train") or {}).get("name", ""))
-    if (record["task"], record["objective"], record["network"]) != ("sudoku", "unique", "rrn") or size is None:
-        return None
-    only_os = record["settings"].get("select_on") == "os" or (record.get("dev") or {}).get("ms") is None
-    last = variant_of(record).split("/")[-1]
-    return size, "os" if only_os else "mixed", last if last in PAPER_VARIANTS else ""
-
-
-def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list[Record]:
-    """The runs of a cell of the comparison, among those that count and among the controls, ordered by seed."""
-    # A control with the settings of Table 2's Unique (a second phase, say) is another experiment.
-    controls = [record for record in grid.set_apart("controls") if variant_of(record) not in PAPER_VARIANTS]
-    found: dict[int, Record] = {}
-    for record in (*grid.runs, *controls):
-        if training_data_of(record) == (size, stopped, schedule.variants.get("sudoku")):
-            found.setdefault(record["seed"], record)
-    return [found[seed] for seed in sorted(found)]
-
-
 def unique_training(grid: Grid, schedule: Schedule | None = None) -> Table:
     """RRN on 10k or 180k OS queries, stopped on OS dev or on mixed dev, beside the paper's two numbers."""
-    schedule = schedule or grid.counting()
+    schedule = schedule or counting(grid)
     ten = {subset: paper.TABLE_2["sudoku", "unique", subset].mean for subset in ("os", "ms")}
     published = {("180k", "os"): paper.UNIQUE_180K, ("10k", "mixed"): ten}
     rows = []
@@ -154,7 +98,7 @@ def unique_training(grid: Grid, schedule: Schedule | None = None) -> Table:
     each = ("ours", "paper", "difference")
     return Table(
         slug("unique-training", schedule.name),
-        "Sudoku RRN trained on unique puzzles alone, accuracy in %" + of_schedule(schedule),
+        "Sudoku RRN trained on unique puzzles alone, accuracy in %" + schedule.title,
         (*columns(("OS training queries", "dev queries"), (("OS", each), ("MS", each))), Column("seeds")),
         tuple(rows),
         "Which weights are kept, and when training stops, is decided on the dev queries named. The paper evaluates a "

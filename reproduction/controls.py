@@ -1,41 +1,44 @@
-"""Controls that the paper lacks: a second phase of equal budget, Naive with the authors' slip, other settings,
-and runs made twice."""
+"""Controls that the paper lacks: a second phase of equal budget, the authors' Naive, other settings, repeated runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 
-from oneofmany.report import paper
-from oneofmany.report.cells import accuracy_cell, count_cell, number_cell, seeds_cell, test_commands
-from oneofmany.report.comparisons import training_data_of
-from oneofmany.report.experiments import changes, different, made_twice
-from oneofmany.report.ours import Runs, against, dev_cells
-from oneofmany.report.paper import OBJECTIVES, SUBSETS, name_of, order_of
-from oneofmany.report.records import Grid, Record, goes_on, over_dev, over_runs, test_evaluation, variant_of
-from oneofmany.report.schedules import SECOND, budget
-from oneofmany.report.table import Cell, Column, Table, columns, difference, signed
+from oneofmany.evaluation.record import SUBSETS, Record
+from oneofmany.report.cells import (
+    accuracy_cell,
+    against,
+    count_cell,
+    dev_cells,
+    difference,
+    number_cell,
+    seeds_cell,
+    test_commands,
+)
+from oneofmany.report.grid import OBJECTIVES, Grid, name_of, order_of, over_dev, over_runs, tested
+from oneofmany.report.table import Cell, Column, Table, columns, signed
+from reproduction import paper
+from reproduction.budgets import SECOND, budget
+from reproduction.differences import changes, different, repeated_runs
+from reproduction.runs import CONTROLS, apart_in, goes_on, is_authors_naive, table_2, training_data_of
 
-KIND = "controls"
-REPEATED = f"{KIND}/repeated"
+REPEATED = f"{CONTROLS}/repeated"
 """Where the records of runs stand that were made a second time, by the command of the first."""
-ONE_SEED = f"{KIND}/one-seed-choice"
-"""Where the runs stand that Table 2 would have if one seed had chosen their settings instead of all."""
 
 
 def start_of(record: Record) -> str:
     """What the second phase began with: ``Unique``, ``the better of MinLoss and Unique``."""
-    settings = record["settings"]
-    named = {part for path in settings.get("pretrained") or () for part in path.split("/")}
-    if not named and record["objective"] in SECOND:
-        asked = settings.get("pretraining", "both")
+    named = {part for path in record.setting("pretrained") or () for part in path.split("/")}
+    if not named and record.objective in SECOND:
+        asked = record.setting("pretraining") or "both"
         named = {"minloss", "unique"} if asked == "both" else {asked}
-    starts = [name_of(o) for o in sorted(OBJECTIVES) if o in named] or [name_of(record["objective"])]
+    starts = [name_of(o) for o in sorted(OBJECTIVES) if o in named] or [name_of(record.objective)]
     return starts[0] if len(starts) == 1 else f"the better of {' and '.join(starts)}"
 
 
 def _controls(grid: Grid) -> list[Record]:
-    return [record for record in grid.set_apart(KIND) if record["apart"] != REPEATED]
+    return [record for record in apart_in(grid, CONTROLS) if record.apart != REPEATED]
 
 
 def equal_budgets(grid: Grid) -> dict[tuple[str, str], dict[str, list[Record]]]:
@@ -43,7 +46,7 @@ def equal_budgets(grid: Grid) -> dict[tuple[str, str], dict[str, list[Record]]]:
     groups: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in _controls(grid):
         if goes_on(record):
-            groups[record["task"], record["apart"]][record["objective"]].append(record)
+            groups[record.task, record.apart][record.objective].append(record)
     return {where: of for where, of in groups.items() if not of.keys() <= {*SECOND}}
 
 
@@ -51,15 +54,15 @@ def second_phase(grid: Grid) -> Table:
     """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
     groups, rows = equal_budgets(grid), []
     for (task, apart), of in sorted(groups.items(), key=lambda item: (order_of(item[0][0], ""), item[0][1])):
-        beside = {o: grid.table_2(task, o) for o in SECOND if o not in of}
+        beside = {o: table_2(grid, task, o) for o in SECOND if o not in of}
         selectr = of.get("selectr") or beside.get("selectr", [])
         for objective in OBJECTIVES:
             records = of.get(objective) or beside.get(objective)
             if not records:
                 continue
             label = name_of(objective) + ("" if objective in of else " (of Table 2)")
-            words = (name_of(task), label, apart.removeprefix(f"{KIND}/"), start_of(records[0]))
-            row = [*map(Cell, words), Cell(budget(records[0]["settings"].get("second") or {}))]
+            words = (name_of(task), label, apart.removeprefix(f"{CONTROLS}/"), start_of(records[0]))
+            row = [*map(Cell, words), Cell(budget(records[0], "second"))]
             row += [dev_cells(records)[-1], *(accuracy_cell(records, subset) for subset in SUBSETS)]
             row += _behind(records, [] if objective == "selectr" else selectr)
             rows.append((*row, seeds_cell(records)))
@@ -86,35 +89,22 @@ def second_phase(grid: Grid) -> Table:
 
 def _behind(records: Sequence[Record], selectr: Sequence[Record]) -> list[Cell]:
     """SelectR minus these, on MS and on all queries, and McNemar's p."""
-    seeds = {record["seed"] for record in _tested(records)} & {record["seed"] for record in _tested(selectr)}
-    ours, theirs = ([r for r in runs if r["seed"] in seeds] for runs in (records, selectr))
+    seeds = {record.seed for record, _ in tested(records)} & {record.seed for record, _ in tested(selectr)}
+    ours, theirs = ([r for r in runs if r.seed in seeds] for runs in (records, selectr))
     cells = []
     for subset in ("ms", "overall"):
         low, high = over_runs(ours, subset), over_runs(theirs, subset)
         made = test_commands([*ours, *theirs])
         points = None if low is None or high is None else high.mean - low.mean
         cells.append(Cell() if points is None else Cell(signed(points), {"points": points}, made))
-    return [*cells, against(_evaluated(theirs), _evaluated(ours))]
-
-
-def _tested(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if test_evaluation(record) is not None]
-
-
-def _evaluated(records: Sequence[Record]) -> Runs:
-    return [(record, evaluation) for record in records if (evaluation := test_evaluation(record)) is not None]
-
-
-def is_authors_naive(record: Record) -> bool:
-    """Whether a run is of ``nqueens/naive-authors``, in any schedule."""
-    return (record["task"], variant_of(record).split("/")[0]) == ("nqueens", "authors")
+    return [*cells, against(tested(theirs), tested(ours))]
 
 
 def naive_authors(grid: Grid) -> Table:
     """N-Queens' Naive as Eq. 1 has it, and with the padding mistake of the authors' code, beside the paper's."""
     found: dict[int, Record] = {}
-    for record in filter(is_authors_naive, (*grid.runs, *grid.set_apart(KIND))):
-        found.setdefault(record["seed"], record)
+    for record in filter(is_authors_naive, (*grid.runs, *apart_in(grid, CONTROLS))):
+        found.setdefault(record.seed, record)
     authors = [found[seed] for seed in sorted(found)]
     rows = []
     if authors:
@@ -144,10 +134,10 @@ def naive_authors(grid: Grid) -> Table:
 
 def _nearest_naive(grid: Grid, authors: Record) -> list[Record]:
     """N-Queens' Naive of Table 2 or, where its other settings are nearer to the authors' run, of a control."""
-    groups = {"": grid.table_2("nqueens", "naive")}
+    groups = {"": table_2(grid, "nqueens", "naive")}
     for record in _controls(grid):
-        if (record["task"], record["objective"]) == ("nqueens", "naive") and not is_authors_naive(record):
-            groups.setdefault(record["apart"], []).append(record)
+        if (record.task, record.objective) == ("nqueens", "naive") and not is_authors_naive(record):
+            groups.setdefault(record.apart, []).append(record)
     known = [records for records in groups.values() if records]
     return min(known, key=lambda records: len(different(authors, records[0])), default=[])
 
@@ -157,16 +147,16 @@ def other_settings(grid: Grid) -> Table:
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     elsewhere = equal_budgets(grid)
     for record in _controls(grid):
-        equal_budget = (record["task"], record["apart"]) in elsewhere
+        equal_budget = (record.task, record.apart) in elsewhere
         if not (equal_budget or training_data_of(record) or is_authors_naive(record)):
-            groups[record["task"], record["objective"], record["apart"]].append(record)
+            groups[record.task, record.objective, record.apart].append(record)
     rows, names = [], tuple(map(name_of, SUBSETS))
     for (task, objective, apart), found in sorted(groups.items(), key=lambda item: (order_of(*item[0][:2]), item[0])):
-        beside = {r["seed"]: r for r in grid.table_2(task, objective)}
-        records = [record for record in found if record["seed"] in beside]
+        beside = {r.seed: r for r in table_2(grid, task, objective)}
+        records = [record for record in found if record.seed in beside]
         if records:
-            table = [beside[record["seed"]] for record in records]
-            words = (name_of(task), name_of(objective), apart.removeprefix(f"{KIND}/"))
+            table = [beside[record.seed] for record in records]
+            words = (name_of(task), name_of(objective), apart.removeprefix(f"{CONTROLS}/"))
             differs = Cell(changes(records[0], table[0]) or "nothing")
             rows.append((*map(Cell, words), differs, *dev_cells(records), *dev_cells(table), count_cell(len(records))))
     return Table(
@@ -184,7 +174,7 @@ def other_settings(grid: Grid) -> Table:
 
 def repeated(grid: Grid) -> Table:
     """Runs of the paper's networks that were made twice by the same command."""
-    return made_twice(grid, REPEATED, "repeated")
+    return repeated_runs(grid, REPEATED, "repeated")
 
 
 def _dev(records: Sequence[Record]) -> Cell:

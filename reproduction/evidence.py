@@ -7,11 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
+from oneofmany.evaluation.record import Record, Subset
 from oneofmany.evaluation.statistics import mcnemar
-from oneofmany.report import paper
-from oneofmany.report.bins import Bin, bins_of
-from oneofmany.report.comparisons import by_seed, compared_pair, unique_runs
-from oneofmany.report.records import Grid, Record, over_runs, test_evaluation
+from oneofmany.report.figures import Bin, bins_of
+from oneofmany.report.grid import Grid, over_runs, test_evaluation
+from reproduction import paper
+from reproduction.runs import by_seed, compared_pair, counting, unique_runs
 
 FIRST_ENTRIES = 3
 """The joint phase's first evaluations, which stand for "the initial several batches"."""
@@ -20,11 +21,11 @@ FIRST_ENTRIES = 3
 class Results(Protocol):
     """What claims are about: our runs or the paper's numbers; None or nothing where there is no number."""
 
-    def mean(self, task: str, objective: str, subset: str) -> float | None:
+    def mean(self, task: str, objective: str, subset: Subset) -> float | None:
         """Mean accuracy over seeds in percent."""
         ...
 
-    def error(self, task: str, objective: str, subset: str) -> float | None:
+    def error(self, task: str, objective: str, subset: Subset) -> float | None:
         """Its standard error."""
         ...
 
@@ -36,12 +37,12 @@ class Results(Protocol):
         """Seed -> points of SelectR over MinLoss."""
         ...
 
-    def unique(self, size: str, stopped: str, subset: str) -> float | None:
+    def unique(self, size: str, stopped: str, subset: Subset) -> float | None:
         """Accuracy of the RRN on ``10k`` or ``180k`` OS queries, stopped on ``os`` or ``mixed`` dev queries."""
         ...
 
     def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """Accuracy on MS queries of the RRN on so many OS queries, stopped on OS dev queries and on mixed ones."""
+        """Accuracy on MS queries of the RRN of that many OS queries, stopped on OS dev queries and on mixed ones."""
         ...
 
     def curve(self, objective: str) -> list[Bin]:
@@ -56,11 +57,11 @@ class Results(Protocol):
 class PapersResults:
     """The published numbers."""
 
-    def mean(self, task: str, objective: str, subset: str) -> float | None:
+    def mean(self, task: str, objective: str, subset: Subset) -> float | None:
         """Table 2."""
         return paper.TABLE_2[task, objective, subset].mean
 
-    def error(self, task: str, objective: str, subset: str) -> float | None:
+    def error(self, task: str, objective: str, subset: Subset) -> float | None:
         """The appendix's table, its headers put right."""
         return paper.STANDARD_ERRORS[task, objective, subset]
 
@@ -72,7 +73,7 @@ class PapersResults:
         """The appendix's table."""
         return paper.SEED_GAINS[task]
 
-    def unique(self, size: str, stopped: str, subset: str) -> float | None:
+    def unique(self, size: str, stopped: str, subset: Subset) -> float | None:
         """Unique of Table 2 and the published network."""
         if (size, stopped) == ("10k", "mixed"):
             return self.mean("sudoku", "unique", subset)
@@ -95,17 +96,17 @@ class OurResults:
     """The numbers of the runs that count."""
 
     def __init__(self, grid: Grid) -> None:
-        self.grid, self.schedule = grid, grid.counting()
+        self.grid, self.schedule = grid, counting(grid)
 
     def _at(self, task: str, objective: str) -> list[Record]:
         return self.grid.at(task, objective, self.schedule.variants[task])
 
-    def mean(self, task: str, objective: str, subset: str) -> float | None:
+    def mean(self, task: str, objective: str, subset: Subset) -> float | None:
         """Over the runs with the paper's network and settings."""
         summary = over_runs(self._at(task, objective), subset)
         return None if summary is None else summary.mean
 
-    def error(self, task: str, objective: str, subset: str) -> float | None:
+    def error(self, task: str, objective: str, subset: Subset) -> float | None:
         """None with one seed."""
         summary = over_runs(self._at(task, objective), subset)
         return None if summary is None else summary.standard_error
@@ -123,7 +124,7 @@ class OurResults:
         selectr, minloss = (by_seed(self._at(task, o), "overall") for o in ("selectr", "minloss"))
         return {seed: selectr[seed] - minloss[seed] for seed in sorted(selectr.keys() & minloss.keys())}
 
-    def unique(self, size: str, stopped: str, subset: str) -> float | None:
+    def unique(self, size: str, stopped: str, subset: Subset) -> float | None:
         """Mean over seeds."""
         summary = over_runs(unique_runs(self.grid, size, stopped, self.schedule), subset)
         return None if summary is None else summary.mean
@@ -145,6 +146,6 @@ class OurResults:
         """All training queries, the closest solution being the one of the least loss."""
         at_first = []
         for record in self._at(task, "selectr"):
-            shares = [s for s in (record.get("history") or {}).get("exploratory_all_loss", []) if s is not None]
+            shares = [s for s in record.history.exploratory_all_loss if s is not None]
             at_first += [100 * float(np.mean(shares[:FIRST_ENTRIES]))] if shares else []
         return (min(at_first), max(at_first)) if at_first else None

@@ -7,50 +7,50 @@ from functools import partial
 from math import hypot
 from typing import Any
 
+from oneofmany.evaluation.record import SUBSETS, Record
 from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell, with_error
-from oneofmany.report.experiments import changes
-from oneofmany.report.paper import OBJECTIVES, STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
-from oneofmany.report.records import Grid, Record, commands_of, test_evaluation, variant_of
+from oneofmany.report.figures import legend
+from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, tested, variant_of
 from oneofmany.report.table import Cell, Table, columns, signed
 from oneofmany.report.themes import Chart, Theme
-
-KIND = "anchor"
+from reproduction.differences import changes
+from reproduction.paper import STANDARD_ERRORS, TABLE_2
+from reproduction.runs import LITERAL, apart_in, counting
 
 
 def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
     """(literal run, the run of the same task, objective and seed in another schedule), where there is one.
 
-    That is a run of another recipe that stands beside it in ``anchor``, or else the one of Table 2.
+    That is a run of another recipe that stands beside it, or else the one of Table 2.
     """
-    records, variants = grid.set_apart(KIND), grid.counting().variants
-    literal = [record for record in records if record["recipe"] == f"{record['task']}/{record['objective']}"]
+    records, variants = apart_in(grid, LITERAL), counting(grid).variants
+    literal = [record for record in records if record.recipe == f"{record.task}/{record.objective}"]
     found = []
     for one in literal:
-        beside = [record for record in records if record["recipe"] != one["recipe"]]
-        if one["task"] in variants:
-            beside += grid.at(one["task"], one["objective"], variants[one["task"]])
-        same = [r for r in beside if all(r[key] == one[key] for key in ("task", "objective", "seed"))]
+        beside = [record for record in records if record.recipe != one.recipe]
+        if one.task in variants:
+            beside += grid.at(one.task, one.objective, variants[one.task])
+        same = [r for r in beside if (r.task, r.objective, r.seed) == (one.task, one.objective, one.seed)]
         found.append((one, next((r for r in same if _schedule(r) != _schedule(one)), None)))
     return found
 
 
 def _schedule(record: Record) -> dict[str, Any]:
     """The first phase without what is tuned."""
-    return {name: value for name, value in (record["settings"].get("first") or {}).items() if name != "sampling"}
+    return {k: v for k, v in record.flat.items() if k.startswith("first.") and k != "first.sampling"}
 
 
 def dev_scores(record: Record) -> dict[str, Score]:
     """Queries -> how many of dev the kept weights answered, as training saw it; those of which there are some."""
-    dev, about = record.get("dev") or {}, (record.get("data") or {}).get("dev") or {}
-    queries, several = about.get("queries"), about.get("ms_queries")
-    if queries is None or record["settings"].get("dev_queries") is not None:
+    dev, about = record.dev, record.data.get("dev")
+    if dev is None or about is None or record.setting("dev_queries") is not None:
         return {}
-    totals = {"overall": queries}
-    if several is not None:
-        totals |= {"os": queries - several, "ms": several}
-    known = {subset: total for subset, total in totals.items() if total and dev.get(subset) is not None}
-    return {subset: Score(round(dev[subset] * total), total) for subset, total in known.items()}
+    totals = {"overall": about.queries}
+    if about.ms_queries is not None:
+        totals |= {"os": about.queries - about.ms_queries, "ms": about.ms_queries}
+    shares = ((subset, dev.of(subset), totals.get(subset)) for subset in SUBSETS)
+    return {subset: Score(round(x * total), total) for subset, x, total in shares if x is not None and total}
 
 
 def noise(first: Score, second: Score) -> tuple[float, float, float]:
@@ -60,20 +60,20 @@ def noise(first: Score, second: Score) -> tuple[float, float, float]:
     return p - q, p - q - hypot(p - low, top - q), p - q + hypot(high - p, q - bottom)
 
 
-def anchors(grid: Grid) -> Table:
+def literal_runs(grid: Grid) -> Table:
     """Dev of the literal runs, of the runs beside them, and whether the difference is more than noise."""
     rows = []
     for literal, other in pairs(grid):
-        task = Cell(name_of(literal["task"]))
-        runs = [r for objective in OBJECTIVES for r in grid.at(literal["task"], objective, variant_of(literal))]
+        task = Cell(name_of(literal.task))
+        runs = [r for objective in OBJECTIVES for r in grid.at(literal.task, objective, variant_of(literal))]
         shared = runs and all(_schedule(record) == _schedule(literal) for record in runs)
         words = "the paper's schedule" + (", which all runs of Table 2 have" if shared else "")
-        rows.append((task, Cell(literal["name"]), *_run(literal), Cell(words)))
+        rows.append((task, Cell(literal.name), *_run(literal), Cell(words)))
         if other is not None:
-            rows.append((task, Cell(other["name"]), *_run(other), Cell(changes(other, literal) or "nothing")))
+            rows.append((task, Cell(other.name), *_run(other), Cell(changes(other, literal) or "nothing")))
             rows.append((task, Cell("difference"), *_difference(other, literal)))
     return Table(
-        "anchors",
+        "literal-runs",
         "The literal run of every task beside the shared schedule, dev accuracy in %",
         columns(
             ("task", "run"),
@@ -94,15 +94,13 @@ def anchors(grid: Grid) -> Table:
 def literal_tests(grid: Grid) -> Table:
     """The literal runs on the test set, beside the paper's means."""
     rows = []
-    for record, _ in pairs(grid):
-        evaluation = test_evaluation(record)
-        if evaluation is not None:
-            row = [Cell(name_of(record["task"])), Cell(record["name"])]
-            for subset in SUBSETS:
-                cell = (record["task"], record["objective"], subset)
-                row.append(wilson_cell(evaluation[subset], test_commands([record])))
-                row.append(with_error(TABLE_2[cell].mean, STANDARD_ERRORS[cell]))
-            rows.append(tuple(row))
+    for record, evaluation in tested(record for record, _ in pairs(grid)):
+        row = [Cell(name_of(record.task)), Cell(record.name)]
+        for subset in SUBSETS:
+            cell = (record.task, record.objective, subset)
+            row.append(wilson_cell(evaluation.scores.of(subset), test_commands([record])))
+            row.append(with_error(TABLE_2[cell].mean, STANDARD_ERRORS[cell]))
+        rows.append(tuple(row))
     return Table(
         "literal-tests",
         "The literal run of every task on the test set beside the paper's mean, accuracy in %",
@@ -131,31 +129,32 @@ def _difference(other: Record, literal: Record) -> list[Cell]:
 
 def _run(record: Record) -> list[Cell]:
     made, scores = commands_of([record]), dev_scores(record)
-    row = [count_cell(record.get("updates") or 0), count_cell(_seen(record))]
-    row += [wilson_cell(scores[subset].as_dict(), made) if subset in scores else Cell() for subset in SUBSETS]
-    if not scores:  # shares without a number of queries
-        dev = record.get("dev") or {}
-        row[2:] = [Cell() if dev.get(s) is None else Cell(f"{100 * dev[s]:.2f}", {}, made) for s in SUBSETS]
-    return [*row, number_cell(record.get("seconds"), ",.0f")]
+    row = [count_cell(record.updates or 0), count_cell(_seen(record))]
+    if scores or record.dev is None:
+        row += [wilson_cell(scores.get(subset), made) for subset in SUBSETS]
+    else:  # shares without a number of queries
+        shares = map(record.dev.of, SUBSETS)
+        row += [Cell() if share is None else Cell(f"{100 * share:.2f}", {}, made) for share in shares]
+    return [*row, number_cell(record.seconds, ",.0f")]
 
 
 def _seen(record: Record) -> int:
     """Queries that training drew; of runs with one phase."""
-    return (record.get("updates") or 0) * ((record["settings"].get("first") or {}).get("batch") or 0)
+    return (record.updates or 0) * (record.setting("first.batch") or 0)
 
 
-def anchor_charts(grid: Grid) -> list[Chart]:
+def literal_charts(grid: Grid) -> list[Chart]:
     """Dev over the queries seen, of the literal run and of the one beside it."""
     charts = []
     for literal, other in pairs(grid):
-        runs = [r for r in (literal, other) if r is not None and len((r.get("history") or {}).get("update", [])) > 1]
+        runs = [r for r in (literal, other) if r is not None and len(r.history) > 1]
         if len(runs) < 2:
             continue
         charts.append(
             Chart(
-                f"anchor-{literal['task']}-{literal['objective']}-{literal['seed']}",
-                f"{name_of(literal['task'])}: the literal run and the shared schedule on dev",
-                f"{name_of(literal['objective'])}, seed {literal['seed']}: accuracy on all dev queries (solid) and on "
+                f"literal-{literal.task}-{literal.objective}-{literal.seed}",
+                f"{name_of(literal.task)}: the literal run and the shared schedule on dev",
+                f"{name_of(literal.objective)}, seed {literal.seed}: accuracy on all dev queries (solid) and on "
                 "MS queries (dashed) against the training queries seen, the first phase.",
                 partial(_draw, runs=runs),
                 commands_of(runs),
@@ -167,14 +166,13 @@ def anchor_charts(grid: Grid) -> list[Chart]:
 def _draw(figure: Any, theme: Theme, runs: Sequence[Record]) -> None:
     axes = figure.add_subplot()
     for record, colour, name in zip(runs, ("unique", "minloss"), ("literal", "shared schedule"), strict=True):
-        history, batch = record["history"], (record["settings"].get("first") or {}).get("batch") or 1
+        history, batch = record.history, record.setting("first.batch") or 1
         for key, dashes in (("dev_overall", "-"), ("dev_ms", "--")):
-            phases = zip(history["phase"], history["update"], history[key], strict=True)
+            phases = zip(history.phase, history.update, getattr(history, key), strict=True)
             points = [(update * batch, 100 * y) for phase, update, y in phases if phase == "train" and y is not None]
-            label = f"{record['recipe']}, {name}" if key == "dev_overall" else None
+            label = f"{record.recipe}, {name}" if key == "dev_overall" else None
             axes.plot(*zip(*points, strict=True), dashes, color=theme[colour], linewidth=1.4, label=label)
     axes.set(xlabel="training queries seen", ylabel="dev accuracy, %")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="x", nbins=5)  # long numbers
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=1.6, columnspacing=1.4)
+    legend(figure, axes, columns=2)

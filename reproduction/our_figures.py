@@ -8,27 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from oneofmany.report.learned import size_curves, step_curves
-from oneofmany.report.ours import MAIN_OBJECTIVE, VARIANT, Runs, commands, on, summary_of
-from oneofmany.report.paper import name_of
-from oneofmany.report.records import Grid, Record, variant_of
+from oneofmany.evaluation.record import Record, Subset
+from oneofmany.report.cells import Runs, commands, summary_of
+from oneofmany.report.figures import legend
+from oneofmany.report.grid import Grid, name_of, variant_of
 from oneofmany.report.themes import Chart, Theme
+from reproduction.beyond import size_curves, step_curves
+from reproduction.ours import MAIN_OBJECTIVE, on
+from reproduction.runs import OUR_VARIANT
 
 Panel = tuple[str, dict[int, Runs]]
 """A task's name, and its runs at every place of the horizontal axis."""
-LINES = {"os": ("unique", "s"), "ms": ("minloss", "o")}
+LINES: dict[Subset, tuple[str, str]] = {"os": ("unique", "s"), "ms": ("minloss", "o")}
 """Queries -> colour and marker."""
 
 
 def our_charts(grid: Grid) -> list[Chart]:
     """The figures that there are numbers for."""
     steps = [
-        (name_of(records[0]["task"]), {x: on(records, name) for x, name in names.items()})
+        (name_of(records[0].task), {x: on(records, name) for x, name in names.items()})
         for records, data, names in step_curves(grid)
-        if _shown(records) and data == f"{records[0]['task']}-dev"
+        if _shown(records) and data == f"{records[0].task}-dev"
     ]
     sizes = [
-        (name_of(records[0]["task"]), {x: on(records, name) for x, name in names.items()})
+        (name_of(records[0].task), {x: on(records, name) for x, name in names.items()})
         for records, names in size_curves(grid)
         if _shown(records)
     ]
@@ -43,7 +46,7 @@ def our_charts(grid: Grid) -> list[Chart]:
 
 
 def _shown(records: Sequence[Record]) -> bool:
-    return (records[0]["objective"], variant_of(records[0])) == (MAIN_OBJECTIVE, VARIANT)
+    return (records[0].objective, variant_of(records[0])) == (MAIN_OBJECTIVE, OUR_VARIANT)
 
 
 def _chart(name: str, title: str, caption: str, panels: list[Panel], log: bool = False) -> Chart:
@@ -67,5 +70,4 @@ def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None
         axes.grid(axis="x", visible=False)
     all_axes[0].set(ylabel="accuracy, %")
     figure.supxlabel("steps" if log else "size", fontsize=10.5)
-    handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=1.6, columnspacing=1.4)
+    legend(figure, all_axes[0], columns=2)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from oneofmany.evaluation.statistics import SeedSummary, mcnemar
-from oneofmany.report import paper
-from oneofmany.report.cells import count_cell, number_cell, wilson_cell, with_interval
-from oneofmany.report.paper import OBJECTIVES, SUBSETS, TEST_SIZES, name_of
-from oneofmany.report.records import (
-    Evaluation,
-    Grid,
-    Record,
-    commands_of,
-    over_dev,
-    percent,
-    summarise,
-    valid_of,
-    variant_of,
+from oneofmany.evaluation.record import SUBSETS, Record
+from oneofmany.report.cells import (
+    Runs,
+    accuracy_cells,
+    against,
+    commands,
+    count_cell,
+    number_cell,
+    summary_of,
+    training_cell,
+    wilson_cell,
+    with_interval,
 )
+from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction import paper
+from reproduction.paper import TEST_SIZES
+from reproduction.runs import OUR_VARIANT, ours
 
-VARIANT = "equivariant"
-"""Recipes ``TASK/OBJECTIVE/equivariant``; ``equivariant-flags`` sees inequalities as the paper's NLM does."""
 MAIN_OBJECTIVE = "minloss"
 TESTS = {
     "nqueens-test": ("nqueens", "N-Queens 11"),
@@ -37,78 +37,22 @@ WITHOUT_INEQUALITIES = {"os": 81.0, "ms": 83.0, "overall": 81.5}
 """Futoshiki 6 with 18 blanks: what the best possible answer that never looks at an inequality, a Latin square that
 keeps the givens, can expect. Only above it a network has shown that it uses the inequalities."""
 
-Runs = Sequence[tuple[Record, Evaluation]]
-"""Runs with one evaluation each."""
 INTERVALS = "Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100."
-
-
-def ours(grid: Grid) -> Grid:
-    """The runs of our network's recipes alone, and all that stands apart with our network."""
-    runs = [record for record in grid.runs if is_ours(record)]
-    return Grid(tuple(runs), apart=tuple(record for record in grid.apart if is_ours(record)))
-
-
-def is_ours(record: Record) -> bool:
-    """Whether a run is of our network's recipes, the tiny ones of the demo aside."""
-    return record["network"] == "equivariant" and is_our_variant(variant_of(record))
-
-
-def is_our_variant(variant: str) -> bool:
-    """Whether recipes of this variant are of our network."""
-    return variant == VARIANT or variant.startswith(f"{VARIANT}-")
 
 
 def method_of(record: Record) -> str:
     """The objective and what else tells a recipe from its sisters: ``MinLoss``, ``MinLoss, flags``."""
-    more = variant_of(record).removeprefix(VARIANT).strip("-")
-    return name_of(record["objective"]) + (f", {more}" if more else "")
-
-
-def recipes_of(records: Iterable[Record]) -> list[list[Record]]:
-    """The runs of each recipe, in their order."""
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(record["recipe"], []).append(record)
-    return list(found.values())
+    more = variant_of(record).removeprefix(OUR_VARIANT).strip("-")
+    return name_of(record.objective) + (f", {more}" if more else "")
 
 
 def on(records: Iterable[Record], name: str) -> Runs:
     """The runs that have an evaluation of this name; on a test set, of the size that it has."""
-    found = [(record, record["evaluations"][name]) for record in records if name in record["evaluations"]]
+    found = [(record, record.evaluations[name]) for record in records if name in record.evaluations]
     if name not in TESTS:
         return found
     task = TESTS[name][0]
-    return [(r, e) for r, e in found if r["task"] == task and e["data"].get("size") == TEST_SIZES[task]]
-
-
-def commands(runs: Runs) -> tuple[str, ...]:
-    """The commands that trained and evaluated."""
-    return commands_of((record for record, _ in runs), (evaluation for _, evaluation in runs))
-
-
-def summary_of(runs: Runs, subset: str) -> SeedSummary | None:
-    """Over seeds, in percent."""
-    return summarise([(record, evaluation[subset]) for record, evaluation in runs])
-
-
-def accuracy_cells(runs: Runs) -> list[Cell]:
-    """OS, MS and overall over seeds."""
-    return [with_interval(summary_of(runs, subset), commands(runs)) for subset in SUBSETS]
-
-
-def dev_cells(records: Sequence[Record]) -> list[Cell]:
-    """The same on dev, of the kept weights, as training saw it."""
-    return [with_interval(over_dev(records, subset), commands_of(records)) for subset in SUBSETS]
-
-
-def training_cell(records: Sequence[Record]) -> Cell:
-    """``93 s, NVIDIA H200``: mean seconds of training over seeds, and on what."""
-    seconds = [record["seconds"] for record in records if record.get("seconds") is not None]
-    if not seconds:
-        return Cell()
-    devices = {(record.get("environment") or {}).get("device") for record in records}
-    mean = float(np.mean(seconds))
-    return Cell(", ".join([f"{mean:,.0f} s", *sorted(filter(None, devices))]), {"seconds": mean})
+    return [(r, e) for r, e in found if r.task == task and e.data.size == TEST_SIZES[task]]
 
 
 def main_table(grid: Grid) -> Table:
@@ -116,10 +60,10 @@ def main_table(grid: Grid) -> Table:
     rows = []
     for name, (task, label) in TESTS.items():
         found = []
-        for records in recipes_of(ours(grid).runs):
+        for records in ours(grid).by_recipe():
             runs = on(records, name)
-            seeds = {record["seed"] for record, _ in runs}
-            if runs and (records[0]["objective"] == MAIN_OBJECTIVE or seeds >= set(paper.SEEDS)):
+            seeds = {record.seed for record, _ in runs}
+            if runs and (records[0].objective == MAIN_OBJECTIVE or seeds >= set(paper.SEEDS)):
                 found.append(
                     (
                         Cell(label),
@@ -170,10 +114,16 @@ def each_run(grid: Grid) -> Table:
     for name, (_, label) in TESTS.items():
         for record, evaluation in on(ours(grid).runs, name):
             made = commands_of([record], [evaluation])
-            row = [Cell(label), Cell(record["name"]), *(wilson_cell(evaluation[subset], made) for subset in SUBSETS)]
-            row.append(number_cell(percent({"accuracy": (record.get("dev") or {}).get("overall")})))
-            row.append(number_cell(record.get("seconds"), ",.0f"))
-            rows.append((*row, Cell((record.get("environment") or {}).get("device") or "")))
+            row = [
+                Cell(label),
+                Cell(record.name),
+                *(wilson_cell(evaluation.scores.of(subset), made) for subset in SUBSETS),
+            ]
+            row.append(
+                number_cell(None if record.dev is None or record.dev.overall is None else 100 * record.dev.overall)
+            )
+            row.append(number_cell(record.seconds, ",.0f"))
+            rows.append((*row, Cell(record.device)))
     test = tuple(map(name_of, SUBSETS))
     return Table(
         "our-runs",
@@ -189,7 +139,7 @@ def objectives(grid: Grid) -> Table:
     """The seven objectives with the same network and number of updates; at least two of a task."""
     rows = []
     for name, (task, label) in TESTS.items():
-        of = {o: runs for o in OBJECTIVES if (runs := on(ours(grid).at(task, o, VARIANT), name))}
+        of = {o: runs for o in OBJECTIVES if (runs := on(ours(grid).at(task, o, OUR_VARIANT), name))}
         if len(of) < 2 or name != f"{task}-test":
             continue
         found = {(o, subset): summary_of(runs, subset) for o, runs in of.items() for subset in SUBSETS}
@@ -201,7 +151,7 @@ def objectives(grid: Grid) -> Table:
                 best = summary is not None and summary.mean == top[subset]
                 row.append(with_interval(summary, commands(runs), best))
             row += [against(runs, of.get(MAIN_OBJECTIVE, ())), count_cell(len(runs))]
-            updates = [record["updates"] for record, _ in runs if record.get("updates") is not None]
+            updates = [record.updates for record, _ in runs if record.updates is not None]
             row.append(number_cell(float(np.mean(updates)) if updates else None, ",.0f"))
             rows.append((*row, training_cell([record for record, _ in runs])))
     return Table(
@@ -216,14 +166,3 @@ def objectives(grid: Grid) -> Table:
         "SelectR share their updates among two pre-trainings and the rest; updates are those that were made.",
         labels=2,
     )
-
-
-def against(runs: Runs, others: Runs) -> Cell:
-    """McNemar's p between the first runs of the same seed and data."""
-    by_seed = {record["seed"]: (record, evaluation) for record, evaluation in others}
-    for record, evaluation in runs:
-        other, theirs = by_seed.get(record["seed"], (record, evaluation))
-        if other is not record and theirs["data"]["checksum"] == evaluation["data"]["checksum"]:
-            found = mcnemar(valid_of(evaluation), valid_of(theirs))
-            return Cell(f"{found.p:.3g}", {"p": found.p}, commands([(record, evaluation), (other, theirs)]))
-    return Cell()

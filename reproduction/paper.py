@@ -7,45 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-TASKS = ("nqueens", "futoshiki", "sudoku")
-OBJECTIVES = ("naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr")
+from oneofmany.report.grid import OBJECTIVES
+
 BASELINES = OBJECTIVES[:3]
 AWARE = OBJECTIVES[3:]
 """The objectives that are aware of several solutions."""
-SUBSETS = ("os", "ms", "overall")
 SEEDS = (42, 1729, 3120)
 TEST_SIZES = {"nqueens": 11, "futoshiki": 6, "sudoku": 9}
-
-NAMES = {
-    "nqueens": "N-Queens",
-    "futoshiki": "Futoshiki",
-    "sudoku": "Sudoku",
-    "naive": "Naive",
-    "random": "Random",
-    "unique": "Unique",
-    "ccloss": "CC-Loss",
-    "minloss": "MinLoss",
-    "iexplr": "I-ExplR",
-    "selectr": "SelectR",
-    "os": "OS",
-    "ms": "MS",
-    "overall": "Overall",
-    "nlm": "NLM",
-    "rrn": "RRN",
-}
-"""How tasks, objectives, queries and networks are written for readers."""
-
-
-def name_of(word: str) -> str:
-    """The name of a task, objective or subset for readers; a user's own names stay as they are."""
-    return NAMES.get(word, word)
-
-
-def order_of(task: str, objective: str) -> tuple[int, str, int, str]:
-    """A key that sorts by the paper's order of tasks and objectives, a user's own after them."""
-    at_task = TASKS.index(task) if task in TASKS else len(TASKS)
-    at_objective = OBJECTIVES.index(objective) if objective in OBJECTIVES else len(OBJECTIVES)
-    return at_task, task, at_objective, objective
 
 
 class DataStatistics(NamedTuple):
@@ -153,4 +121,4 @@ FIRST_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_
 SECOND_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_000, 16)}
 """The same of I-ExplR's and SelectR's second phase."""
 EPOCHS = 200
-"""At most so many in a phase, with an evaluation on dev after each."""
+"""The most of a phase, with an evaluation on dev after each."""

@@ -1,14 +1,13 @@
-"""Put every number of the docs in its place: all of them come from files in results/.
-
-    python results/publish.py            # fill README.md and docs/, write docs/report.html
-    python results/publish.py --check    # fail if they are out of step
+"""Puts every number of the docs in its place: all of them come from records and from what benchmarks printed.
 
 A page names a table in a comment, <!-- results: NAME -->, and all up to <!-- end --> is replaced by the table made from
-the records in results/ (``claims``: by the list of the paper's claims; ``weights``: by the cards of the bundled
-networks). Or it names a file in a comment, <!-- results/benchmarks/NAME.txt -->, and the code block after it is
-replaced by the file.
+the records (``claims``: by the list of the paper's claims; ``weights``: by the cards of the bundled networks). Or it
+names a file in a comment, <!-- benchmarks/measured/NAME.txt -->, and the code block after it is replaced by the file.
 """
 
+from __future__ import annotations
+
+import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -16,29 +15,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from bundle import markdown as cards
 from oneofmany.files import FileError
-from oneofmany.report import Grid, read_records
-from oneofmany.report.claims import UNKNOWN, check_claims, claims_markdown
-from oneofmany.report.figures import all_charts
-from oneofmany.report.html import render
-from oneofmany.report.table import Table
-from oneofmany.report.tables import all_tables
+from oneofmany.report import Grid, Table
+from oneofmany.report.page import render
+from reproduction.bundle import markdown as cards
+from reproduction.claims import UNKNOWN, check_claims, claims_markdown
+from reproduction.page import all_tables, sections
+from reproduction.runs import counting, read_published
 
 ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FILE = re.compile(r"(<!-- (results/benchmarks/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
-PICTURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+FILE = re.compile(r"(<!-- (benchmarks/measured/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
+REPORT = Path("docs") / "report.html"
+"""Built, never committed."""
 MAIN = "table-2-accuracy"
 """The table that says the commands of the runs that other tables are made of too."""
 NOTHING = "Nothing has been measured here yet."
 
 
-def read_grid(results: Path) -> Grid:
-    """The runs whose records are in a folder, of which there may be none yet."""
-    grid = Grid.of(read_records([results], warn) if any(results.rglob("*.json")) else [])
+def read_grid(root: Path = ROOT) -> Grid:
+    """The runs whose records a repository has, of which there may be none yet."""
+    grid = Grid.of(read_published(root / "reproduction" / "records"))
     for name, why in grid.left_out:
         warn(f"{name} is left out: {why}")
     return grid
@@ -77,7 +74,7 @@ def claims(grid: Grid) -> str:
     checked = check_claims(grid)
     if all(claim.ours.verdict == UNKNOWN for claim in checked):
         return f"{NOTHING}\n"
-    return f"{claims_markdown(checked)}\n{grid.counting()}\n"
+    return f"{claims_markdown(checked)}\n{counting(grid)}\n"
 
 
 def bundled(weights: Path) -> str:
@@ -104,19 +101,8 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
     return FILE.sub(file, TABLE.sub(table, page))
 
 
-def report(grid: Grid, pictures: bool = True) -> str:
-    """The HTML report; without pictures the figures are empty, which is faster and the same everywhere."""
-    charts = all_charts(grid)
-    return render(grid, charts if pictures else [replace(chart, draw=_nothing) for chart in charts])
-
-
-def _nothing(figure: Any, theme: dict[str, str]) -> None:
-    """Draws nothing."""
-
-
-def outputs(root: Path = ROOT, pictures: bool = True) -> Iterator[tuple[Path, str]]:
-    """Every file that is made from results/, with its text."""
-    grid = read_grid(root / "results")
+def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
+    """README.md and every page of the docs, with its text as the records have it."""
     tables = all_tables(grid)
     main = next(table for table in tables if table.name == MAIN)
     blocks = {table.name: block(table, main) for table in tables}
@@ -127,37 +113,60 @@ def outputs(root: Path = ROOT, pictures: bool = True) -> Iterator[tuple[Path, st
     yield root / "README.md", filled((root / "README.md").read_text(encoding="utf-8"), short, root)
     for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
-    yield root / "docs" / "report.html", report(grid, pictures)
 
 
 def stale(root: Path = ROOT) -> list[str]:
-    """Files that are out of step with results/. Figures are not compared: another matplotlib draws otherwise."""
-    found = []
-    for path, text in outputs(root, pictures=False):
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        if PICTURE.sub("", before) != PICTURE.sub("", text):
-            found.append(str(path.relative_to(root)))
-    return found
+    """Pages that are out of step with the records."""
+    found = pages(read_grid(root), root)
+    return [str(path.relative_to(root)) for path, text in found if path.read_text(encoding="utf-8") != text]
 
 
 def publish(root: Path = ROOT) -> list[str]:
-    """Bring all files in step; which of them changed."""
-    changed = []
-    for path, text in outputs(root):
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+    """Bring all pages in step and write the report; which of the pages changed."""
+    changed, grid = [], read_grid(root)
+    for path, text in pages(grid, root):
+        if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             changed.append(str(path.relative_to(root)))
+    write_page(grid, root / REPORT)
     return changed
 
 
-def main() -> None:
-    """Fill the pages, or check them."""
-    if "--check" in sys.argv:
-        if found := stale():
-            sys.exit(f"run make results: out of step are {', '.join(found)}")
-        return
-    print("changed:", ", ".join(publish()) or "nothing")
+def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
+    """Write the HTML report; without pictures the figures are empty, which is faster."""
+    parts = sections(grid)
+    if not pictures:
+        parts = [replace(part, charts=[replace(chart, draw=_nothing) for chart in part.charts]) for part in parts]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(render(grid, parts), encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main()
+def _nothing(figure: Any, theme: dict[str, str]) -> None:
+    """Draws nothing."""
+
+
+def export(folder: Path, root: Path = ROOT) -> None:
+    """Write every table as CSV and Markdown, and the claims."""
+    grid = read_grid(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in all_tables(grid):
+        (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+        (folder / f"{table.name}.md").write_text(table.markdown(), encoding="utf-8")
+    (folder / "claims.md").write_text(claims_markdown(check_claims(grid)), encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Fill the pages, check them, or export the tables."""
+    parser = argparse.ArgumentParser(prog="python -m reproduction", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="fail where a page is out of step with the records")
+    parser.add_argument("--tables", type=Path, metavar="DIR", help="export every table as CSV and Markdown")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report alone")
+    asked = parser.parse_args(arguments)
+    if asked.tables is not None:
+        export(asked.tables)
+    elif asked.report is not None:
+        write_page(read_grid(), asked.report)
+    elif not asked.check:
+        print("changed:", ", ".join(publish()) or "nothing")
+    elif found := stale():
+        sys.exit(f"run make results: out of step are {', '.join(found)}")

@@ -68,17 +68,17 @@ def compare(
 
 def _valid(run: Path, data: Path, dataset: Dataset, name: str) -> np.ndarray:
     """bool [Q]: which queries a run answered with a solution, from the predictions that it keeps."""
-    from oneofmany.runs import read_record, valid_bits
+    from oneofmany.evaluation import read_record
 
-    evaluations = read_record(run)["evaluations"]
+    evaluations = read_record(run).evaluations
     if name not in evaluations:
         others = f" (but on {', '.join(evaluations)})" if evaluations else ""
         command = ["oneofmany", "evaluate", str(run), str(data), *([] if name == data.stem else ["--name", name])]
         raise FileError(f"{run} has no predictions on {name}{others}: make them with `{shlex.join(command)}`")
-    there, here = evaluations[name]["data"], dataset.header()["checksum"]
-    if there["checksum"] != here:
+    there, here = evaluations[name].data, dataset.header()["checksum"]
+    if there.checksum != here:
         raise FileError(
-            f"{run} was evaluated on other data ({there['name']}, {there['checksum']}) than {data} ({here}): use the "
+            f"{run} was evaluated on other data ({there.name}, {there.checksum}) than {data} ({here}): use the "
             "same data, or evaluate again with --force"
         )
-    return valid_bits(evaluations[name])
+    return evaluations[name].valid

@@ -258,7 +258,7 @@ def from_json(value: Any, where: str) -> Record:
             value,
             data={name: build(DataInfo, about) for name, about in _object(value, "data").items()},
             dev=None if value.get("dev") is None else build(Dev, value["dev"]),
-            history=_history(_object(value, "history")),
+            history=history_of(_object(value, "history")),
             evaluations={name: _evaluation(name, one) for name, one in _object(value, "evaluations").items()},
             apart="",
         )
@@ -293,7 +293,8 @@ def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
     return value[name]
 
 
-def _history(value: dict[str, Any]) -> History:
+def history_of(value: dict[str, Any]) -> History:
+    """The history from its columns, all of one length; a column that is not there is all None."""
     names = [one.name for one in fields(History)]
     found = {name: tuple(value[name]) for name in names if isinstance(value.get(name), list)}
     count = len(found.get("update", ()))
@@ -324,7 +325,9 @@ def _scores(value: dict[str, Any]) -> Scores:
 
 
 def _evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
-    plain = {one.name: getattr(evaluation, one.name) for one in fields(Evaluation) if one.name not in ("name", "scores")}
+    plain = {
+        one.name: getattr(evaluation, one.name) for one in fields(Evaluation) if one.name not in ("name", "scores")
+    }
     ways = {way: None if (one := getattr(evaluation, way)) is None else asdict(one) for way in ("chosen", "checked")}
     arrays = {name: _text(zlib.compress(plain[name].astype("<i4").tobytes())) for name in ("total", "givens")}
     arrays["valid"] = _text(np.packbits(evaluation.valid).tobytes())

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from oneofmany.data.dataset import HEADER
 from oneofmany.evaluation.accuracy import Outcomes
 from oneofmany.evaluation.predictions import load_predictions
-from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores, build
+from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores, build, history_of
 from oneofmany.evaluation.scores import Score
 from oneofmany.files import FileError, checksum_of, read_json
 from oneofmany.runs.folder import RunFolder
@@ -52,7 +52,7 @@ def _record(folder: RunFolder) -> Record:
         command=_without_places(config["command"]),
         data={name: build(DataInfo, about) for name, about in config["data"].items()},
         dev=None if result["dev"] is None else build(Dev, result["dev"]),
-        history=History(**{one.name: tuple(line.get(one.name) for line in on_dev) for one in fields(History)}),
+        history=history_of({one.name: [line.get(one.name) for line in on_dev] for one in fields(History)}),
         evaluations={path.stem: _evaluation(path, weights) for path in predictions},
         apart="",
     )

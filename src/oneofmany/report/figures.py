@@ -163,9 +163,7 @@ def _draw_givens(figure: Any, theme: Theme, bins: list[Bin]) -> None:
         axes.grid(axis="x", visible=False)
 
 
-def exploratory_chart(
-    grid: Grid, task: str, variant: str, band: tuple[float, float] | None = None
-) -> Chart | None:
+def exploratory_chart(grid: Grid, task: str, variant: str, band: tuple[float, float] | None = None) -> Chart | None:
     """Share of exploratory training queries over SelectR's joint phase."""
     runs = [r for r in grid.at(task, "selectr", variant) if _exploratory(r.history, "all_loss")[1]]
     if not runs:

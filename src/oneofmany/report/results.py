@@ -111,10 +111,14 @@ def _gain(ours: Runs, theirs: Runs, subset: Subset) -> Cell:
     found = gain({seed: one[seed] for seed in shared}, {seed: other[seed] for seed in shared})
     text, numbers = signed(found.mean), {"points": found.mean}
     if found.low is not None and found.high is not None:
-        text, numbers = f"{text} [{signed(found.low)}, {signed(found.high)}]", numbers | {
-            "low": found.low,
-            "high": found.high,
-        }
+        text, numbers = (
+            f"{text} [{signed(found.low)}, {signed(found.high)}]",
+            numbers
+            | {
+                "low": found.low,
+                "high": found.high,
+            },
+        )
     return Cell(text, numbers, commands([*ours, *theirs]))
 
 
