@@ -21,7 +21,7 @@ from .records import fake_grid, fake_record
 
 @pytest.fixture(scope="module")
 def records():
-    return [r for r in fake_grid(queries=100, seeds=(42,)) if r["task"] == "nqueens" and r["objective"] == "minloss"]
+    return [r for r in fake_grid(queries=100, seeds=(42,)) if r.task == "nqueens" and r.objective == "minloss"]
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oneofmany.report.example2 import boundaries
+from reproduction.example2 import boundaries
 from oneofmany.report.figures import _joined, all_charts, exploratory_chart
-from oneofmany.report.paper import EXAMPLE_2_BOUNDARY
+from reproduction.paper import EXAMPLE_2_BOUNDARY
 from oneofmany.report.records import Grid
 from oneofmany.report.themes import DARK, LIGHT
 
@@ -104,10 +104,10 @@ def test_objectives_on_other_data_are_not_drawn_together():
 
 
 def test_a_joint_phase_of_ms_queries_has_one_kind_of_them():
-    record = next(r for r in fake_grid() if (r["task"], r["objective"]) == ("nqueens", "selectr"))
+    record = next(r for r in fake_grid() if (r.task, r.objective) == ("nqueens", "selectr"))
     drawn = exploratory_chart(Grid.of([record]), "nqueens", "").svg
     assert "MS queries alone" in drawn
-    record["settings"] = record["settings"] | {"second": {"sampling": "ms"}}
+    record.settings = record.settings | {"second": {"sampling": "ms"}}
     drawn = exploratory_chart(Grid.of([record]), "nqueens", "").svg
     assert "MS queries alone" not in drawn
     assert "all queries, which are MS queries" in drawn

@@ -94,7 +94,7 @@ def test_nothing_from_a_record_becomes_markup():
     total = np.repeat([1, 2], 40)
     evaluation = fake_evaluation(total > 1, total, name=HOSTILE, command=HOSTILE)
     record = fake_record(f"nqueens/minloss/{HOSTILE}".replace("/s", "s"), 42, {HOSTILE: evaluation}, command=HOSTILE)
-    record["settings"]["note"] = record["environment"]["device"] = HOSTILE
+    record.settings["note"] = record.environment["device"] = HOSTILE
     record["viewer"] = trace(Settling(), make_batch("nqueens")) | {"task": HOSTILE}
     grid = Grid.of([record])
     text = render(grid, all_charts(grid))

@@ -9,11 +9,11 @@ import pytest
 from oneofmany.files import FileError
 from oneofmany.report import paper
 from oneofmany.report.bins import bins_of
-from oneofmany.report.comparisons import seed_gains, significance, unique_training
+from reproduction.comparisons import seed_gains, significance, unique_training
 from oneofmany.report.other_tables import every_run, other_data, own_results, several_starts
 from oneofmany.report.records import Grid, check_record, givens_of, totals_of, valid_of, variant_of
 from oneofmany.report.table import Cell, Column, Table
-from oneofmany.report.tables import accuracy, all_tables, data_statistics, standard_errors
+from reproduction.page import accuracy, all_tables, data_statistics, standard_errors
 
 from .records import fake_evaluation, fake_grid, fake_record
 
@@ -115,7 +115,7 @@ def test_four_cells():
         evaluation = fake_evaluation(np.isin(np.arange(10), right), TOTAL, task="sudoku", size=9)
         about = {"name": train, "checksum": train, "queries": 10}
         record = fake_record(recipe, 42, {"sudoku-test": evaluation}, network="rrn", train=about)
-        record["settings"]["select_on"] = select_on
+        record.settings["select_on"] = select_on
         runs.append(record)
     grid = Grid.of(runs)
     table = unique_training(grid)
@@ -152,7 +152,7 @@ def test_variants(recipe, variant):
 
 
 def test_larger_batches_have_the_papers_tables_too():
-    larger = [fake_record("nqueens/minloss/large-batch", seed, MINLOSS[0]["evaluations"]) for seed in (1, 2)]
+    larger = [fake_record("nqueens/minloss/large-batch", seed, MINLOSS[0].evaluations) for seed in (1, 2)]
     grid = Grid.of([*larger, MINLOSS[0]])
     assert [one.variants.get("nqueens") for one in grid.schedules()] == ["large-batch", ""]
     tables = {table.name: table for table in all_tables(grid)}
@@ -222,7 +222,7 @@ def test_small_boards_are_not_compared_with_the_paper():
 
 def test_table_1():
     train = {"name": "nqueens-train", "checksum": "a", "queries": 200, "ms_queries": 20, "solutions_per_ms_query": 2.25}
-    record = fake_record("nqueens/minloss", 42, MINLOSS[0]["evaluations"], train=train)
+    record = fake_record("nqueens/minloss", 42, MINLOSS[0].evaluations, train=train)
     table = data_statistics(Grid.of([record]))
     assert texts(row_of(table, "nqueens-train"))[1:] == ["200", "165,744", "10.00", "7.04", "2.25", "2.1"]
     assert texts(row_of(table, "nqueens-test"))[1:] == ["10", "10,000", "40.00", "16.67", "2.50", "2.2"]
@@ -253,7 +253,7 @@ def test_runs_without_evaluations_or_subsets():
 
 def test_settings_are_tuned_on_dev():
     worse, better = (
-        fake_record("nqueens/minloss", s, MINLOSS[0]["evaluations"], dev=d) for s, d in ((42, 0.4), (42, 0.6))
+        fake_record("nqueens/minloss", s, MINLOSS[0].evaluations, dev=d) for s, d in ((42, 0.4), (42, 0.6))
     )
     worse["settings"]["decay"] = 1e-5
     unfinished = fake_record("nqueens/naive", 42, {}, finished=False)
@@ -264,10 +264,10 @@ def test_settings_are_tuned_on_dev():
         ("nqueens/minloss/42", "other", "dev"),
         ("nqueens/naive/42", "it", "finished"),
     ]
-    several = [fake_record("nqueens/minloss", s, MINLOSS[0]["evaluations"], dev=0.1) for s in (1, 2)]
+    several = [fake_record("nqueens/minloss", s, MINLOSS[0].evaluations, dev=0.1) for s in (1, 2)]
     for record in several:
-        record["settings"]["decay"] = 0
-    assert [r["seed"] for r in Grid.of([better, *several]).runs] == [1, 2]
+        record.settings["decay"] = 0
+    assert [r.seed for r in Grid.of([better, *several]).runs] == [1, 2]
 
 
 def test_csv_has_full_precision_and_markdown_keeps_its_cells():
@@ -282,9 +282,9 @@ def test_arrays_come_back():
     rng = np.random.default_rng(0)
     valid, total, givens = rng.random(13) < 0.5, rng.integers(1, 60, 13), rng.integers(17, 35, 13)
     evaluation = fake_evaluation(valid, total, givens)
-    assert (valid_of(evaluation) == valid).all()
-    assert (totals_of(evaluation) == total).all()
-    assert (givens_of(evaluation) == givens).all()
+    assert (evaluation.valid == valid).all()
+    assert (evaluation.total == total).all()
+    assert (evaluation.givens == givens).all()
 
 
 def test_bins_against_counting():
@@ -310,11 +310,11 @@ def test_small_bins_are_joined_and_unknown_totals_left_out():
     [
         lambda record: record.pop("recipe"),
         lambda record: record.update(seed="42"),
-        lambda record: record["evaluations"]["nqueens-test"].pop("valid"),
-        lambda record: record["evaluations"]["nqueens-test"].update(valid="????"),
-        lambda record: record["evaluations"]["nqueens-test"].update(total="AAAA"),
-        lambda record: record["evaluations"]["nqueens-test"]["overall"].update(correct=3),
-        lambda record: record["evaluations"]["nqueens-test"]["data"].update(queries=11),
+        lambda record: record.evaluations["nqueens-test"].pop("valid"),
+        lambda record: record.evaluations["nqueens-test"].update(valid="????"),
+        lambda record: record.evaluations["nqueens-test"].update(total="AAAA"),
+        lambda record: record.evaluations["nqueens-test"]["overall"].update(correct=3),
+        lambda record: record.evaluations["nqueens-test"]["data"].update(queries=11),
     ],
 )
 def test_damaged_records_are_named(damage):

@@ -1,10 +1,13 @@
-"""Fake records of our network with every kind of evaluation, as they are in results/."""
+"""Fake records of our network with every kind of evaluation, as they are in reproduction/records."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from oneofmany.report.paper import OBJECTIVES, SEEDS
-
-from .records import fake_evaluation, fake_record
+from oneofmany.evaluation.record import DataInfo
+from oneofmany.report.grid import OBJECTIVES
+from report.records import changed, fake_evaluation, fake_record
+from reproduction.paper import SEEDS
 
 SIZES = {"nqueens": (11, 12, 14, 16, 20), "futoshiki": (6, 9), "sudoku": (9, 16)}
 """Of the test set, then of others."""
@@ -13,7 +16,7 @@ SIZES = {"nqueens": (11, 12, 14, 16, 20), "futoshiki": (6, 9), "sudoku": (9, 16)
 def settings(record, **changes):
     """The record with settings like those of a real one, and with these changes."""
     own = {"listed": None, "burn_in": [0, 16, 32], "network": {"kind": "equivariant", "width": 64}}
-    return record | {"settings": record["settings"] | own | changes}
+    return changed(record, **own | changes)
 
 
 def our_evaluations(rng, task, queries=90, better=0.0):
@@ -49,7 +52,7 @@ def our_evaluations(rng, task, queries=90, better=0.0):
 
 
 def our_runs(queries=90):
-    """results/ours: MinLoss with three seeds on every task, the flags, every other objective with one."""
+    """records/ours: MinLoss with three seeds on every task, the flags, every other objective with one."""
     rng = np.random.default_rng(0)
     records = []
     for task in SIZES:
@@ -68,14 +71,14 @@ def our_runs(queries=90):
 
 
 def experiment(name, recipe, dev, train=None, evaluations=None, **changes):
-    """results/learned/NAME: one run with other settings."""
+    """records/experiments/NAME: one run with other settings."""
     record = fake_record(recipe, 42, evaluations or {}, dev=dev, network="equivariant", train=train)
-    return settings(record, **changes) | {"apart": f"learned/{name}"}
+    return replace(settings(record, **changes), apart=f"experiments/{name}")
 
 
 def our_experiments(queries=90):
-    """results/learned: other numbers of listed solutions, what did not help, a split by puzzle, a repetition."""
-    everything = {"name": "sudoku-all-train", "checksum": "all", "queries": 20_000}
+    """records/experiments: other numbers of listed solutions, what did not help, a split by puzzle, a repetition."""
+    everything = DataInfo("sudoku-all-train", "all", 20_000)
     return [
         experiment("listed-1", "sudoku/minloss/equivariant", 0.8, listed=1),
         experiment("listed-2", "sudoku/minloss/equivariant", 0.85, listed=2),
@@ -87,15 +90,15 @@ def our_experiments(queries=90):
 
 
 def repetition(queries=90, **changes):
-    """results/learned/repeated: the command of N-Queens' MinLoss again; every test query answered."""
+    """records/experiments/repeated: the command of N-Queens' MinLoss again; every test query answered."""
     evaluations = our_evaluations(np.random.default_rng(1), "nqueens", queries, better=1.0)
     evaluations = {"nqueens-test": evaluations["nqueens-test"]}
     return experiment("repeated", "nqueens/minloss/equivariant", 0.9, evaluations=evaluations, **changes)
 
 
 def split_by_puzzle(**changes):
-    """results/learned/split-by-puzzle: OS 50 %, MS 100 %; evaluated on the usual test set too, which does not count."""
-    train = {"name": "sudoku-puzzle-train", "checksum": "puzzle", "queries": 20_000}
+    """experiments/split-by-puzzle: OS 50 %, MS 100 %; evaluated on the usual test set too, which does not count."""
+    train = DataInfo("sudoku-puzzle-train", "puzzle", 20_000)
     evaluations = {
         name: fake_evaluation(valid, np.arange(40) % 2 + 1, task="sudoku", size=9, name=name)
         for name, valid in (("sudoku-puzzle-test", np.arange(40) % 4 > 0), ("sudoku-test", np.zeros(40)))

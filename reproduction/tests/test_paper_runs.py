@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from statistics import mean, stdev
 
 import numpy as np
@@ -9,24 +10,26 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.proportion import confint_proportions_2indep
 
+from oneofmany.evaluation.record import DataInfo, Dev, history_of, to_json
 from oneofmany.evaluation.scores import Score
-from oneofmany.report import Grid, paper, read_records
-from oneofmany.report.agreement import agreement, agreement_by_mean, compare, ms_order, summary
-from oneofmany.report.anchors import anchors, dev_scores, literal_tests, noise
-from oneofmany.report.claims import FAILS, HOLDS, check_claims
-from oneofmany.report.comparisons import unique_training
-from oneofmany.report.controls import naive_authors, other_settings, repeated, second_phase, start_of
-from oneofmany.report.figures import all_charts
-from oneofmany.report.html import render
-from oneofmany.report.paper import OBJECTIVES, SEEDS, STANDARD_ERRORS, TABLE_2, TASKS
-from oneofmany.report.results import OurResults
-from oneofmany.report.schedules import busy_minutes, cost, schedule
-from oneofmany.report.tables import accuracy, all_tables, general_tables
-from oneofmany.report.tuned import tuning
-from oneofmany.runs import save_record
-
-from .paper_records import MS, OS, answers, paper_run, set_apart, table_2, write
-from .records import fake_evaluation, fake_grid
+from oneofmany.report import Grid
+from oneofmany.report.grid import OBJECTIVES, TASKS, name_of
+from oneofmany.report.page import render
+from report.records import changed, fake_evaluation, fake_grid
+from reproduction import paper
+from reproduction.agreement import agreement, agreement_by_mean, compare, ms_order, summary
+from reproduction.budgets import busy_minutes, cost, schedule
+from reproduction.claims import FAILS, HOLDS, check_claims
+from reproduction.comparisons import unique_training
+from reproduction.controls import naive_authors, other_settings, repeated, second_phase, start_of
+from reproduction.evidence import OurResults
+from reproduction.literal import dev_scores, literal_runs, literal_tests, noise
+from reproduction.page import all_charts, all_tables, paper_tables, sections
+from reproduction.paper import SEEDS, STANDARD_ERRORS, TABLE_2
+from reproduction.paper_tables import accuracy
+from reproduction.runs import counting, read_published
+from reproduction.tests.paper_records import MS, OS, answers, paper_run, set_apart, table_2, write
+from reproduction.tuning import tuning
 
 BOTH = "the better of MinLoss and Unique"
 RUNS, APART = table_2(), set_apart()
@@ -45,9 +48,9 @@ def shares(records, task, objective):
     """(OS, MS, overall) in percent of every seed of the 63, counted from the records' scores."""
     found = []
     for record in records:
-        if (record["task"], record["objective"]) == (task, objective):
-            scores = record["evaluations"][f"{task}-test"]
-            found.append([100 * scores[s]["correct"] / scores[s]["total"] for s in ("os", "ms", "overall")])
+        if (record.task, record.objective) == (task, objective):
+            scores = record.evaluations[f"{task}-test"].scores
+            found.append([100 * scores.of(s).correct / scores.of(s).total for s in ("os", "ms", "overall")])
     return list(zip(*found, strict=True))
 
 
@@ -117,9 +120,9 @@ def test_order_and_gaps_on_ms_queries():
     table = ms_order(GRID)
     for task in TASKS:
         means = {o: mean(shares(RUNS, task, o)[1]) for o in OBJECTIVES}
-        assert row_of(table, paper.name_of(task), "worst to best")[4].text == "the order holds"
+        assert row_of(table, name_of(task), "worst to best")[4].text == "the order holds"
         for high, low in (("unique", "naive"), ("selectr", "unique"), ("selectr", "minloss")):
-            row = row_of(table, paper.name_of(task), f"{paper.name_of(high)} − {paper.name_of(low)}")
+            row = row_of(table, name_of(task), f"{name_of(high)} − {name_of(low)}")
             theirs = TABLE_2[task, high, "ms"].mean - TABLE_2[task, low, "ms"].mean
             ours, published, apart = (cell.numbers["points"] for cell in row[2:])
             assert (ours, published) == pytest.approx((means[high] - means[low], theirs))
@@ -128,16 +131,16 @@ def test_order_and_gaps_on_ms_queries():
     assert order[2].text == order[3].text == "Naive < Random < Unique < CC-Loss < MinLoss < I-ExplR < SelectR"
     # One reversed pair decides, a missing one leaves it open.
     perfect = [paper_run("nqueens/naive/large-batch", seed, (OS, MS)) for seed in SEEDS]
-    turned = [*perfect, *(record for record in RUNS if record["objective"] != "naive")]
+    turned = [*perfect, *(record for record in RUNS if record.objective != "naive")]
     found = row_of(ms_order(Grid.of(turned)), "N-Queens", "worst to best")
     assert found[2].text.endswith("SelectR < Naive")
     assert found[4].text == "the order does not hold"
-    few = [record for record in RUNS if record["objective"] != "random"]
+    few = [record for record in RUNS if record.objective != "random"]
     assert row_of(ms_order(Grid.of(few)), "N-Queens", "worst to best")[4].text == ""
 
 
 def test_a_task_is_shown_in_one_schedule_and_the_table_says_which():
-    assert GRID.counting().variants == {"nqueens": "large-batch", "futoshiki": "large-batch", "sudoku": ""}
+    assert counting(GRID).variants == {"nqueens": "large-batch", "futoshiki": "large-batch", "sudoku": ""}
     table = accuracy(GRID)
     assert table.name == "table-2-accuracy"
     assert all(row[-1].text == "3" for row in table.rows)
@@ -145,7 +148,7 @@ def test_a_task_is_shown_in_one_schedule_and_the_table_says_which():
     more = [*RUNS, paper_run("nqueens/minloss", 42, (1, 1), dev=1.0)]
     # Runs that were not tested do not decide.
     untested = [paper_run(f"nqueens/{objective}", seed) for objective in OBJECTIVES for seed in range(9)]
-    assert Grid.of([*RUNS, *untested]).counting() == GRID.counting()
+    assert counting(Grid.of([*RUNS, *untested])) == counting(GRID)
     both = Grid.of(more)
     assert accuracy(both) == accuracy(Grid.of(RUNS))
     names = [table.name for table in all_tables(both)]
@@ -161,9 +164,9 @@ def test_the_table_of_schedules():
                               "50,000 x 4", "21 of 21", ""]  # fmt: skip
     assert texts(rows[2])[1:] == ["sudoku/OBJECTIVE", "50,000 x 4", "125,000 x 32", "50,000 x 4", "125,000 x 16",
                                   "21 of 21", ""]  # fmt: skip
-    part = [r for r in RUNS if r["task"] == "nqueens" and (r["seed"] == 42 or r["objective"] == "naive")]
-    part = [r for r in part if r["objective"] != "selectr"]
-    part[2] = part[2] | {"settings": part[2]["settings"] | {"first": {"updates": 1000, "batch": 32}}}
+    part = [r for r in RUNS if r.task == "nqueens" and (r.seed == 42 or r.objective == "naive")]
+    part = [r for r in part if r.objective != "selectr"]
+    part[2] = changed(part[2], first={"updates": 1000, "batch": 32})
     found = schedule(Grid.of(part)).rows
     assert found[0][2].text == (
         "not the same: 6,250 x 32 (Naive, Random, CC-Loss, MinLoss, I-ExplR); 1,000 x 32 (Unique)"
@@ -174,13 +177,13 @@ def test_the_table_of_schedules():
     assert not schedule(Grid.of([])).rows
     assert "dev is evaluated" not in schedule(GRID).note
     cosine = {"updates": 24_000, "batch": 32, "schedule": "cosine"}
-    often = [r | {"settings": r["settings"] | {"evaluate_every": 125, "first": cosine}} for r in part]
+    often = [changed(r, evaluate_every=125, first=cosine) for r in part]
     table = schedule(Grid.of(often))
     assert table.rows[0][2].text == "24,000 x 32, cosine"
     assert table.note.endswith(" N-Queens: dev is evaluated every 125 updates.")
-    whole = [r | {"settings": r["settings"] | {"first": cosine | {"stop_after": None}, "second": {}}} for r in part]
+    whole = [changed(r, first=cosine | {"stop_after": None}, second={}) for r in part]
     assert schedule(Grid.of(whole)).note.endswith(" N-Queens: every phase runs to its end.")
-    mixed = [one if one["objective"] == "iexplr" else other for one, other in zip(often, whole, strict=True)]
+    mixed = [one if one.objective == "iexplr" else other for one, other in zip(often, whole, strict=True)]
     assert "to its end" not in schedule(Grid.of(mixed)).note
 
 
@@ -200,31 +203,21 @@ def test_summary_for_a_readme():
 def test_nothing_that_stands_apart_displaces_the_63(tmp_path):
     """The same recipes, seeds and settings, perfect on dev and on the test set, with more seeds, in any folder."""
     write(tmp_path / "paper", RUNS)
-    before = Grid.of(read_records([tmp_path]))
+    before = Grid.of(read_published(tmp_path))
     perfect = [
         paper_run(recipe, seed, (OS, MS), dev=1.0, apart=apart)
-        for recipe in {record["recipe"] for record in RUNS}
+        for recipe in {record.recipe for record in RUNS}
         for seed in (*SEEDS, 1, 2)
-        for apart in ("anchor", "tuning/decay=0", "controls/second-phase", "learned/x")
+        for apart in ("literal", "tuning/decay=0", "controls/second-phase")
     ]
     write(tmp_path / "paper", perfect)
-    for path in (tmp_path, tmp_path / "paper"):
-        grid = Grid.of(read_records([path]))
-        assert grid.runs == before.runs
-        assert len(grid.apart) == len(perfect)
-        assert not grid.left_out
-        assert accuracy(grid) == accuracy(before)
-        assert [c.ours for c in check_claims(grid)] == [c.ours for c in check_claims(before)]
-    assert {r["apart"] for r in read_records([tmp_path / "paper" / "anchor"])} == {"anchor"}
-    assert {r["apart"] for r in read_records([tmp_path / "paper" / "tuning" / "decay=0"])} == {"tuning/decay=0"}
-
-
-def test_only_the_two_folders_around_a_record_count(tmp_path):
-    folder = tmp_path / "tuning" / "results" / "paper"
-    folder.mkdir(parents=True)
-    save_record(RUNS[0], folder / "a.json")
-    (record,) = read_records([tmp_path])
-    assert "apart" not in record
+    grid = Grid.of(read_published(tmp_path))
+    assert [to_json(record) for record in grid.runs] == [to_json(record) for record in before.runs]
+    assert len(grid.apart) == len(perfect)
+    assert not grid.left_out
+    assert accuracy(grid) == accuracy(before)
+    assert [c.ours for c in check_claims(grid)] == [c.ours for c in check_claims(before)]
+    assert {r.apart for r in grid.apart} == {"literal", "tuning/decay=0", "controls/second-phase"}
 
 
 def test_the_interval_of_a_difference_is_newcombes():
@@ -238,8 +231,8 @@ def test_the_interval_of_a_difference_is_newcombes():
 
 
 def test_literal_runs_beside_the_shared_schedule():
-    literal = paper_run("nqueens/minloss", 42, dev=0.58, apart="anchor")
-    table = anchors(Grid.of([*RUNS, literal]))
+    literal = paper_run("nqueens/minloss", 42, dev=0.58, apart="literal")
+    table = literal_runs(Grid.of([*RUNS, literal]))
     first, second, apart = table.rows
     assert texts(first)[:4] == ["N-Queens", "nqueens/minloss/42", "50,000", "200,000"]
     assert texts(second)[1:4] == ["nqueens/minloss/large-batch/42", "6,250", "200,000"]
@@ -248,26 +241,26 @@ def test_literal_runs_beside_the_shared_schedule():
     assert first[6].text == f"58.00 [{100 * ends.low:.1f}, {100 * ends.high:.1f}]"
     assert apart[6].numbers["points"] == pytest.approx(1.0)  # 0.59 of 200 is 118
     assert apart[-1].text == "within noise"
-    worse = anchors(Grid.of([*RUNS, literal | {"dev": {"os": 0.9, "ms": 0.58, "overall": 0.7}}]))
+    worse = literal_runs(Grid.of([*RUNS, replace(literal, dev=Dev(0.9, 0.58, 0.7, 1, "train"))]))
     assert worse.rows[2][-1].text == "more than noise"
     # A run beside it in the same folder is what it is compared with, whatever Table 2 has.
-    beside = paper_run("nqueens/minloss/large-batch", 42, dev=0.5, apart="anchor")
-    assert anchors(Grid.of([*RUNS, literal, beside])).rows[1][6].text.startswith("50.00")
-    (alone,) = anchors(Grid.of([literal])).rows
+    beside = paper_run("nqueens/minloss/large-batch", 42, dev=0.5, apart="literal")
+    assert literal_runs(Grid.of([*RUNS, literal, beside])).rows[1][6].text.startswith("50.00")
+    (alone,) = literal_runs(Grid.of([literal])).rows
     assert alone[-1].text == "the paper's schedule"
     # Where Table 2 itself is literal but for what was tuned, there is nothing to compare.
-    (alone,) = anchors(Grid.of([paper_run("nqueens/minloss", 42, (90, 50), first__sampling=0.5), literal])).rows
+    (alone,) = literal_runs(Grid.of([paper_run("nqueens/minloss", 42, (90, 50), first__sampling=0.5), literal])).rows
     assert alone[-1].text == "the paper's schedule, which all runs of Table 2 have"
-    assert not anchors(Grid.of(RUNS)).rows
+    assert not literal_runs(Grid.of(RUNS)).rows
 
 
 def test_literal_runs_on_the_test_set():
-    literal = paper_run("nqueens/minloss", 42, (92, 60), apart="anchor")
+    literal = paper_run("nqueens/minloss", 42, (92, 60), apart="literal")
     (row,) = literal_tests(Grid.of([*RUNS, literal])).rows
     assert texts(row)[:2] == ["N-Queens", "nqueens/minloss/42"]
     assert [row[i].numbers["accuracy"] for i in (2, 4, 6)] == pytest.approx([9200 / OS, 6000 / MS, 76])
     assert [row[i].text for i in (3, 5, 7)] == ["77.29 ± 0.38", "77.22 ± 1.28", "77.28 ± 0.48"]
-    assert not literal_tests(Grid.of([*RUNS, literal | {"evaluations": {}}])).rows
+    assert not literal_tests(Grid.of([*RUNS, replace(literal, evaluations={})])).rows
 
 
 def test_dev_counts():
@@ -282,10 +275,10 @@ def test_dev_counts():
 
 def test_curves_of_the_literal_runs():
     charts = {chart.name: chart for chart in all_charts(GRID)}
-    chart = charts["anchor-nqueens-minloss-42"]
+    chart = charts["literal-nqueens-minloss-42"]
     assert "nqueens/minloss/large-batch, shared schedule" in chart.svg
     assert len(chart.commands) == 2
-    assert "anchor-nqueens-minloss-42" not in {chart.name for chart in all_charts(Grid.of(APART))}
+    assert "literal-nqueens-minloss-42" not in {chart.name for chart in all_charts(Grid.of(APART))}
 
 
 def test_tuning_says_what_was_tried_and_what_is_used():
@@ -299,7 +292,7 @@ def test_tuning_says_what_was_tried_and_what_is_used():
     ]
     assert table.note.startswith("3 settings of every objective of N-Queens. ")
     assert "settings of every objective" not in tuning(Grid.of(APART[4:])).note
-    alone = tuning(Grid.of([r for r in APART if r["apart"].startswith("tuning")]))
+    alone = tuning(Grid.of([r for r in APART if r.apart.startswith("tuning")]))
     assert {row[6].text for row in alone.rows} == {""}
     assert not tuning(Grid.of(RUNS)).rows
     assert "was tuned with" not in table.note
@@ -316,7 +309,7 @@ def test_tuning_says_what_was_tried_and_what_is_used():
     assert rows == [["55.00", "", "42, 1729"], ["45.00", "", "42, 1729"], ["90.00", "", "42"]]
     assert [row[5].best for row in tuning(Grid.of(runs)).rows] == [True, False, False]
     first = {"updates": 1000, "batch": 32, "sampling": "uniform"}
-    short = [r | {"settings": r["settings"] | {"first": first}} for r in APART if r["apart"].startswith("tuning")]
+    short = [changed(r, first=first) for r in APART if r.apart.startswith("tuning")]
     assert tuning(Grid.of([*RUNS, *short])).note.endswith(" N-Queens was tuned with 1,000 updates of the first phase.")
 
 
@@ -333,10 +326,10 @@ def test_a_second_phase_for_all():
     assert row[11].numbers["p"] == pytest.approx(binomtest(sum(apart), len(apart)).pvalue)
     assert texts(row_of(table, "N-Queens", "SelectR"))[9:12] == ["", "", ""]
     # Without a SelectR of its own, Table 2's stands beside it, on the seeds that both have.
-    part = [r for r in APART if not (r["apart"] == "controls/second-phase" and r["objective"] in ("iexplr", "selectr"))]
+    part = [r for r in APART if not (r.apart == "controls/second-phase" and r.objective in ("iexplr", "selectr"))]
     row = row_of(second_phase(Grid.of([*RUNS, *part])), "N-Queens", "MinLoss")
-    own = next(r for r in RUNS if (r["task"], r["objective"], r["seed"]) == ("nqueens", "selectr", 42))
-    right = own["evaluations"]["nqueens-test"]["ms"]["correct"]
+    own = next(r for r in RUNS if (r.task, r.objective, r.seed) == ("nqueens", "selectr", 42))
+    right = own.evaluations["nqueens-test"].scores.ms.correct
     assert row[9].numbers["points"] == pytest.approx(100 * (right - 60) / MS)
     labels = [row[1].text for row in second_phase(Grid.of([*RUNS, *part])).rows]
     assert labels == ["CC-Loss", "MinLoss", "I-ExplR (of Table 2)", "SelectR (of Table 2)"]
@@ -363,9 +356,8 @@ def test_naive_with_the_authors_slip():
     assert texts(authors)[4:7] == [f"{100 * 40 / MS:.2f}", "55.34", "−5.34"]
     assert authors[-1].text == "1"
     # Among the runs that count it has the same place, and no table of its own.
-    loose = [{k: v for k, v in r.items() if k != "apart"} for r in APART if r["recipe"].startswith("nqueens/naive-a")]
+    loose = [replace(r, apart="") for r in APART if r.recipe.startswith("nqueens/naive-a")]
     assert naive_authors(Grid.of([*RUNS, *loose])) == naive_authors(GRID)
-    assert not any(table.name.startswith("own-") for table in general_tables(Grid.of([*RUNS, *loose])))
     assert not naive_authors(Grid.of(RUNS)).rows
 
 
@@ -386,7 +378,7 @@ def test_other_settings_beside_the_runs_with_the_same_seeds():
     for grid in (GRID, Grid.of([*RUNS, *APART, other])):  # Table 2 has no seed 7
         (row,) = other_settings(grid).rows  # second phases, the authors' Naive and 180k puzzles have their own tables
         assert texts(row)[:4] == ["N-Queens", "MinLoss", "no-decay", "decay 0.0 instead of 1e-05"]
-        beside = [r["dev"]["overall"] for r in RUNS if r["recipe"] == other["recipe"] and r["seed"] in SEEDS[:2]]
+        beside = [r.dev.overall for r in RUNS if r.recipe == other.recipe and r.seed in SEEDS[:2]]
         assert row[6].numbers["mean"] == pytest.approx(70)
         assert row[9].numbers["mean"] == pytest.approx(100 * mean(beside))
         assert row[10].text == "2"
@@ -405,9 +397,9 @@ def test_a_control_of_second_phases_alone_is_another_setting():
 
 def test_a_run_of_the_papers_that_was_made_twice():
     (row,) = repeated(GRID).rows
-    first = next(r for r in RUNS if (r["recipe"], r["seed"]) == ("nqueens/iexplr/large-batch", 42))
-    scores = first["evaluations"]["nqueens-test"]
-    assert row[1].numbers["mean"] == pytest.approx(100 * scores["os"]["correct"] / OS)
+    first = next(r for r in RUNS if (r.recipe, r.seed) == ("nqueens/iexplr/large-batch", 42))
+    scores = first.evaluations["nqueens-test"].scores
+    assert row[1].numbers["mean"] == pytest.approx(100 * scores.os.correct / OS)
     assert texts(row)[4:7] == [f"{100 * x:.2f}" for x in (90 / OS, 60 / MS, 150 / 200)]
     assert row[8].text == "nothing"
     assert "repeated" not in {row[2].text for table in (second_phase, other_settings) for row in table(GRID).rows}
@@ -424,9 +416,13 @@ def test_unique_puzzles_among_the_controls():
     assert claims["Trained"] == claims["That"] == HOLDS
     # Where stopping on mixed dev makes up for little of what 180k seem to cost, it does not explain it.
     little = paper_run(
-        "sudoku/unique-180k", 42, (112, 25), apart="controls/unique-training", train={"name": "sudoku-os-train"}
+        "sudoku/unique-180k",
+        42,
+        (112, 25),
+        apart="controls/unique-training",
+        train=DataInfo("sudoku-os-train", "os", 180_000),
     )
-    others = [record for record in APART if record["recipe"] != "sudoku/unique-180k"]
+    others = [record for record in APART if record.recipe != "sudoku/unique-180k"]
     (found,) = [
         claim.ours for claim in check_claims(Grid.of([*RUNS, *others, little])) if claim.claim.startswith("That")
     ]
@@ -436,9 +432,9 @@ def test_unique_puzzles_among_the_controls():
 
 def test_stopping_is_compared_over_the_seeds_that_both_have():
     results = OurResults(GRID)
-    (first,) = [r for r in RUNS if (r["task"], r["objective"], r["seed"]) == ("sudoku", "unique", 42)]
-    score = first["evaluations"]["sudoku-test"]["ms"]
-    expected = 100 * 40 / MS, 100 * score["correct"] / score["total"]
+    (first,) = [r for r in RUNS if (r.task, r.objective, r.seed) == ("sudoku", "unique", 42)]
+    score = first.evaluations["sudoku-test"].scores.ms
+    expected = 100 * 40 / MS, 100 * score.correct / score.total
     assert results.stopping("10k") == pytest.approx(expected)
     assert results.unique("10k", "mixed", "ms") != pytest.approx(expected[1])
     assert OurResults(Grid.of(RUNS)).stopping("10k") == (None, None)
@@ -455,25 +451,31 @@ def test_minutes():
     assert not cost(Grid.of([])).rows
 
 
+def dev_history(**columns):
+    count = len(columns["seconds"])
+    return history_of(columns | {"phase": ["train"] * count, "update": [*range(count)]})
+
+
 def test_minutes_that_runs_share():
     """Two runs at a time: one over a stop in between, and an evaluation after it."""
-    first, second = fake_grid(queries=10)[:2]
-    first["history"] = {"time": [1060.0, 1120.0, 5060.0], "seconds": [60.0, 120.0, 180.0]}
-    second["history"] = {"time": [1090.0], "seconds": [80.0]}
-    for record, end in ((first, 5070.0), (second, 1180.0)):
-        record["evaluations"] = {k: e | {"time": end, "seconds": 30.0} for k, e in record["evaluations"].items()}
+    made = {"time": [1060.0, 1120.0, 5060.0], "seconds": [60.0, 120.0, 180.0]}, {"time": [1090.0], "seconds": [80.0]}
+    runs = []
+    for record, columns, end in zip(fake_grid(queries=10)[:2], made, (5070.0, 1180.0), strict=True):
+        evaluations = {k: replace(e, time=end, seconds=30.0) for k, e in record.evaluations.items()}
+        runs.append(replace(record, evaluations=evaluations, history=dev_history(**columns)))
+    first, second = runs
     assert busy_minutes([first]) == pytest.approx((120 + 60 + 10) / 60)
     assert busy_minutes([first, second]) == pytest.approx((120 + 30 + 60 + 10) / 60)
     cell = row_of(cost(Grid.of([first, second])), "all")[-1]
     assert cell.numbers["busy"] == busy_minutes([first, second])
     assert cell.text.startswith("3.7 of ")
-    assert busy_minutes([first, second | {"history": {"seconds": [80.0]}}]) is None
+    assert busy_minutes([first, replace(second, history=dev_history(seconds=[80.0]))]) is None
 
 
 def test_a_run_of_several_columns_counts_once_in_all():
-    run = paper_run("nqueens/minloss", 42, (90, 50)) | {"history": {"time": [1060.0], "seconds": [60.0]}}
-    again = run | {"evaluations": {}, "apart": "tuning/decay=0"}
-    other = again | {"history": {"time": [2060.0], "seconds": [60.0]}, "apart": "tuning/decay=1"}
+    run = replace(paper_run("nqueens/minloss", 42, (90, 50)), history=dev_history(time=[1060.0], seconds=[60.0]))
+    again = replace(run, evaluations={}, apart="tuning/decay=0")
+    other = replace(again, history=dev_history(time=[2060.0], seconds=[60.0]), apart="tuning/decay=1")
     row = row_of(cost(Grid.of([run, again, other])), "N-Queens")
     # Training and evaluation of the first, training of the second.
     assert [cell.numbers.get("runs") for cell in row[1:]] == [1, None, 2, None, None, 2]
@@ -489,7 +491,7 @@ def test_any_part_of_it_makes_tables():
     for share in (0, 0.02, 0.1, 0.5, 1):
         for _ in range(3):
             part = [record for record in every if rng.random() < share]
-            part = [r if rng.random() < 0.8 else r | {"evaluations": {}, "dev": None, "data": {}} for r in part]
+            part = [r if rng.random() < 0.8 else replace(r, evaluations={}, dev=None, data={}) for r in part]
             for table in all_tables(Grid.of(part)):
                 assert all(len(row) == len(table.columns) for row in table.rows)
                 assert not table.filled or part
@@ -499,7 +501,7 @@ def test_any_part_of_it_makes_tables():
 
 
 def test_every_row_has_the_commands_behind_it():
-    tables = {table.name: table for table in general_tables(GRID)}
+    tables = {table.name: table for table in paper_tables(GRID)}
     for name in (
         "agreement-by-mean",
         "ms-order",
@@ -519,12 +521,14 @@ def test_every_row_has_the_commands_behind_it():
 
 
 def test_the_page_has_all_parts():
-    text = render(GRID, [])
-    for name in ("schedule", "agreement", "agreement-by-mean", "ms-order", "second-phase", "naive-authors", "anchors",
-                 "tuning", "cost"):  # fmt: skip
+    text = render(GRID, sections(GRID)[:3])
+    for name in ("schedule", "agreement", "agreement-by-mean", "ms-order", "second-phase", "naive-authors",
+                 "literal-runs", "tuning", "cost"):  # fmt: skip
         assert f'id="show-{name}"' in text
     assert "nqueens/minloss/large-batch (controls/second-phase)" in text
-    empty = render(Grid.of([paper_run("nqueens/minloss", 42, (1, 1))]), [])
+    assert 'id="claims"' in text
+    few = Grid.of([paper_run("nqueens/minloss", 42, (1, 1))])
+    empty = render(few, sections(few)[:3])
     assert 'id="show-tuning"' not in empty
 
 
@@ -538,7 +542,9 @@ def test_the_papers_settings_are_those_of_its_recipes():
 
 
 def test_our_runs_do_not_count_as_the_papers():
-    ours = paper_run("nqueens/minloss/equivariant", 42, (OS, MS)) | {"network": "equivariant"}
-    ours["evaluations"]["nqueens-test"] = fake_evaluation(answers(OS, MS), np.repeat([1, 3], (OS, MS)))
-    for table in (agreement, schedule, cost, summary, anchors, tuning, second_phase):
+    answered = fake_evaluation(answers(OS, MS), np.repeat([1, 3], (OS, MS)))
+    ours = replace(
+        paper_run("nqueens/minloss/equivariant", 42), network="equivariant", evaluations={"nqueens-test": answered}
+    )
+    for table in (agreement, schedule, cost, summary, literal_runs, tuning, second_phase):
         assert not table(Grid.of([ours])).filled

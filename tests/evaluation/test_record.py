@@ -35,13 +35,13 @@ def test_record_has_all_of_the_run(run):
     record = read_record(run)
     config, result = (json.loads((run / f"{name}.json").read_text()) for name in ("config", "result"))
     assert list(record) == KEYS.split()
-    assert (record["name"], record["recipe"], record["seed"]) == ("small/selectr/7", "small/selectr", 7)
-    assert (record["task"], record["objective"], record["network"]) == ("nqueens", "selectr", "equivariant")
-    assert record["settings"] == config["settings"]
-    assert record["environment"] == config["environment"]
-    assert (record["seconds"], record["updates"]) == (result["seconds"], result["updates"])
-    assert record["finished"] is True
-    assert record["dev"] == {key: value for key, value in result["dev"].items() if key != "score"}
+    assert (record.name, record.recipe, record.seed) == ("small/selectr/7", "small/selectr", 7)
+    assert (record.task, record.objective, record.network) == ("nqueens", "selectr", "equivariant")
+    assert record.settings == config["settings"]
+    assert record.environment == config["environment"]
+    assert (record.seconds, record.updates) == (result["seconds"], result["updates"])
+    assert record.finished is True
+    assert record.dev == {key: value for key, value in result["dev"].items() if key != "score"}
     for name in ("train", "dev"):
         header = Dataset.load(made() / f"{name}.safetensors").header()
         queries = {"train": 200, "dev": 20}[name]
@@ -81,7 +81,7 @@ def test_evaluations_are_the_predictions(run):
 
 def test_no_machine_path(run):
     record = read_record(run)
-    assert record["command"] == "oneofmany train small/selectr --train train.safetensors --dev=dev.safetensors"
+    assert record.command == "oneofmany train small/selectr --train train.safetensors --dev=dev.safetensors"
     for place in (run.parent, made()):
         assert str(place) not in json.dumps(record)
 
@@ -101,8 +101,8 @@ def test_only_absolute_paths_are_shortened(run, command, kept):
     config["settings"]["pretrained"] = ["/home/me/runs/42", "runs/x/42"]
     (run / "config.json").write_text(json.dumps(config))
     record = read_record(run)
-    assert record["command"] == kept
-    assert record["settings"]["pretrained"] == ["42", "runs/x/42"]
+    assert record.command == kept
+    assert record.settings["pretrained"] == ["42", "runs/x/42"]
 
 
 def test_run_without_a_recipe_is_nobody_elses(run):
@@ -116,15 +116,15 @@ def test_unfinished_run(run):
     whole = read_record(run)
     (run / "result.json").unlink()
     record = record_of(RunFolder.open(run))
-    assert record["finished"] is False
-    assert record["updates"] == whole["updates"]
-    assert record["dev"] == whole["dev"]
-    assert 0 < record["seconds"] <= whole["seconds"]
+    assert record.finished is False
+    assert record.updates == whole["updates"]
+    assert record.dev == whole["dev"]
+    assert 0 < record.seconds <= whole["seconds"]
     # Before the first evaluation there are neither weights nor metrics.
     for file in (run / "weights.safetensors", run / "metrics.jsonl"):
         file.unlink()
     record = record_of(RunFolder.open(run))
-    assert (record["dev"], record["updates"], record["history"]["phase"]) == (None, 0, [])
+    assert (record.dev, record.updates, record.history["phase"]) == (None, 0, [])
     check_record(record, "it")
 
 

@@ -1,7 +1,6 @@
-"""Every number of the docs comes from results/, and a page that is out of step is found."""
+"""Every number of the docs comes from a record, and a page that is out of step is found."""
 
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -11,19 +10,19 @@ import pytest
 
 from oneofmany.cli import sweep
 from oneofmany.cli.train import resolve
+from oneofmany.evaluation.record import read_record
 from oneofmany.recipes import recipe
 from oneofmany.report import Grid
-from oneofmany.report.agreement import summary
-from oneofmany.report.claims import check_claims, claims_markdown
-from oneofmany.report.learned import our_tables
-from oneofmany.report.ours import each_run, main_table
-from oneofmany.report.tables import general_tables
-from report.our_records import our_experiments, our_runs
-from report.paper_records import set_apart, table_2, write
+from reproduction.agreement import summary
+from reproduction.claims import check_claims, claims_markdown
+from reproduction.ours import each_run, main_table
+from reproduction.page import our_tables, paper_tables
+from reproduction.publish import NOTHING, export, publish, stale, write_page
+from reproduction.runs import RECORDS
+from reproduction.tests.our_records import our_experiments, our_runs
+from reproduction.tests.paper_records import set_apart, table_2, write
 
 ROOT = Path(__file__).parents[2]
-PUBLISH = runpy.run_path(str(ROOT / "results" / "publish.py"))
-NOTHING = PUBLISH["NOTHING"]
 REPRODUCTION = (ROOT / "docs" / "reproduction.md").read_text()
 ELSEWHERE = {"starts", "other-data"}
 """Tables of other networks and data, which the report alone shows."""
@@ -31,8 +30,8 @@ MARK = re.compile(r"<!-- results: ([\w-]+) -->")
 
 
 def test_published_results_are_in_step():
-    command = [sys.executable, str(ROOT / "results" / "publish.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "reproduction", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 
@@ -44,7 +43,7 @@ def test_every_table_of_our_network_has_its_place():
 
 def test_every_table_of_the_papers_networks_has_its_place():
     names = MARK.findall(REPRODUCTION)
-    expected = {table.name for table in general_tables(Grid.of([]))} - ELSEWHERE
+    expected = {table.name for table in paper_tables(Grid.of([]))} - ELSEWHERE
     assert len(names) == len(set(names))
     assert set(names) == {*expected, "claims"}
 
@@ -54,29 +53,30 @@ def test_a_page_of_the_papers_networks(root):
     page, blocks = root / "docs" / "reproduction.md", MARK.findall(REPRODUCTION)
     page.write_text(REPRODUCTION)
     (root / "README.md").write_text("<!-- results: reproduction -->\n<!-- end -->\n")
-    PUBLISH["publish"](root)
+    publish(root)
     assert page.read_text().count(NOTHING) == len(blocks)
     every = [*table_2(), *set_apart()]
     write(
-        root / "results" / "paper", [record for record in every if record["seed"] == 42 and record["task"] == "sudoku"]
+        root / "reproduction" / "records" / "paper",
+        [record for record in every if record.seed == 42 and record.task == "sudoku"],
     )
-    PUBLISH["publish"](root)
+    publish(root)
     part = page.read_text()
     assert 0 < part.count(NOTHING) < len(blocks)
     assert "| 7 of 21 | Naive 1729, 3120;" in part
     assert "**not enough runs**" in part
-    write(root / "results" / "paper", every)
-    PUBLISH["publish"](root)
-    assert PUBLISH["stale"](root) == []
+    write(root / "reproduction" / "records" / "paper", every)
+    publish(root)
+    assert stale(root) == []
     whole, grid = page.read_text(), Grid.of(every)
     assert NOTHING not in whole
-    for table in general_tables(grid):
+    for table in paper_tables(grid):
         assert table.name in ELSEWHERE or table.markdown(titled=False) in whole
     assert summary(grid).markdown(titled=False) in (root / "README.md").read_text()
     assert claims_markdown(check_claims(grid)) in whole
     # Every command is there, and not once more under tables that are made of the runs of Table 2 alone.
     for record in every:
-        assert f"\n{record['command']}\n" in whole
+        assert f"\n{record.command}\n" in whole
     assert whole.count("The commands are those of the same runs in Table 2.") >= 5
 
 
@@ -114,60 +114,86 @@ def test_the_commands_of_the_page_exist():
 @pytest.fixture
 def root(tmp_path):
     """A repository with a page, a README and no results."""
-    for folder in ("docs", "results/benchmarks", "src/oneofmany/weights"):
+    for folder in ("docs", "benchmarks/measured", "reproduction/records", "src/oneofmany/weights"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "results" / "benchmarks" / "speed.txt").write_text("$ python x.py  \n# a machine\n")
+    (tmp_path / "benchmarks" / "measured" / "speed.txt").write_text("$ python x.py  \n# a machine\n")
     for page in ("README.md", "docs/page.md"):
         (tmp_path / page).write_text(
             "above\n<!-- results: ours -->\n<!-- end -->\nbetween\n<!-- results: our-runs -->\nold\n<!-- end -->\n"
-            "<!-- results/benchmarks/speed.txt -->\n```text\nold\n```\nbelow\n"
+            "<!-- benchmarks/measured/speed.txt -->\n```text\nold\n```\nbelow\n"
         )
     return tmp_path
 
 
 def test_pages_without_results_say_so(root):
-    assert PUBLISH["publish"](root) == ["README.md", "docs/page.md", "docs/report.html"]
+    assert publish(root) == ["README.md", "docs/page.md"]
     page = (root / "docs" / "page.md").read_text()
     assert page.count("Nothing has been measured here yet.") == 2
     assert "```text\n$ python x.py\n# a machine\n```\nbelow" in page
     assert "No run has been evaluated yet" in (root / "docs" / "report.html").read_text()
-    assert PUBLISH["publish"](root) == PUBLISH["stale"](root) == []
+    assert publish(root) == stale(root) == []
 
 
 def test_pages_follow_the_records(root, capsys):
-    PUBLISH["publish"](root)
-    runs, others = [r for r in our_runs(queries=30) if r["task"] != "futoshiki"], our_experiments(30)
-    write(root / "results", [*runs, *others], "ours")
-    assert PUBLISH["stale"](root) == ["README.md", "docs/page.md", "docs/report.html"]
-    PUBLISH["publish"](root)
-    assert PUBLISH["stale"](root) == []
+    publish(root)
+    runs, others = [r for r in our_runs(queries=30) if r.task != "futoshiki"], our_experiments(30)
+    write(root / "reproduction" / "records", [*runs, *others], "ours")
+    assert stale(root) == ["README.md", "docs/page.md"]
+    publish(root)
+    assert stale(root) == []
     page, report = ((root / "docs" / name).read_text() for name in ("page.md", "report.html"))
     grid = Grid.of([*runs, *others])
     for table in (main_table(grid), each_run(grid)):
         assert table.markdown(titled=False) in page
         for _, commands in table.commands():
             assert all(f"\n{command}\n" in page for command in commands)
-    assert all(record["name"] in page for record in runs)
+    assert all(record.name in page for record in runs)
     assert "burn_in 0 instead of 0, 16, 32" in report
     assert "<svg" in report
-    # The same results give the same bytes.
-    (root / "docs" / "report.html").unlink()
-    assert PUBLISH["publish"](root) == ["docs/report.html"]
+    # The same records give the same bytes.
+    assert publish(root) == []
     assert (root / "docs" / "report.html").read_text() == report
-    # A number changed by hand or by another record is found; a figure drawn by another matplotlib is not a change.
-    (root / "docs" / "report.html").write_text(
-        re.sub(r"<svg.*?</svg>", "<svg>drawn otherwise</svg>", report, flags=re.S)
-    )
-    assert PUBLISH["stale"](root) == []
     (root / "README.md").write_text((root / "README.md").read_text().replace("85.21", "99.50"))
-    assert PUBLISH["stale"](root) == ["README.md"]
-    PUBLISH["publish"](root)
-    next((root / "results" / "ours").glob("sudoku-minloss-*-42.json")).unlink()
-    assert PUBLISH["stale"](root) == ["README.md", "docs/page.md", "docs/report.html"]
+    assert stale(root) == ["README.md"]
+    publish(root)
+    next((root / "reproduction" / "records" / "ours").glob("sudoku-minloss-*-42.json")).unlink()
+    assert stale(root) == ["README.md", "docs/page.md"]
     assert capsys.readouterr().err == ""
 
 
 def test_a_table_that_does_not_exist_is_named(root):
     (root / "README.md").write_text("<!-- results: our-runes -->\n<!-- end -->\n")
     with pytest.raises(ValueError, match=r"'our-runes'.*our-runs"):
-        PUBLISH["publish"](root)
+        publish(root)
+
+
+def test_a_report_without_pictures_has_all_the_rest(tmp_path):
+    grid = Grid.of([*table_2(seeds=(42,)), *set_apart()])
+    write_page(grid, tmp_path / "report.html", pictures=False)
+    text = (tmp_path / "report.html").read_text()
+    assert 'id="solutions-' in text
+    assert 'id="show-table-2-accuracy"' in text
+    assert 'id="claims"' in text
+
+
+def test_every_table_can_be_exported(root):
+    write(root / "reproduction" / "records" / "paper", [*table_2(seeds=(42,)), *set_apart()])
+    export(root / "tables", root)
+    names = {path.name for path in (root / "tables").iterdir()}
+    assert {"claims.md", "table-2-accuracy.csv", "table-2-accuracy.md", "our-runs.csv"} <= names
+    assert "oneofmany train" in (root / "tables" / "table-2-accuracy.csv").read_text()
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in RECORDS.rglob("*.json")}), ids=lambda p: p.name)
+def test_every_published_record_is_whole(folder):
+    """Reading checks that the bits of every query give the scores."""
+    for path in folder.glob("*.json"):
+        record = read_record(path)
+        assert path.name == f"{record.name.replace('/', '-')}.json"
+        for evaluation in record.evaluations.values():
+            several = evaluation.total > 1
+            assert (evaluation.total > 0).all()
+            parts = {"os": ~several, "ms": several, "overall": several | True}
+            for subset, rows in parts.items():
+                score = evaluation.scores.of(subset)
+                assert (score.correct, score.total) == (int(evaluation.valid[rows].sum()), int(rows.sum()))

@@ -1,23 +1,23 @@
-"""Made-up records of the paper's networks with the layout of results/paper."""
+"""Made-up records of the paper's networks with the layout of records/paper."""
 
-import json
+from dataclasses import replace
 
 import numpy as np
 
-from oneofmany.report.paper import OBJECTIVES, SEEDS, TABLE_2, TASKS
-
-from .records import fake_evaluation, fake_history, fake_record
+from oneofmany.evaluation.record import DataInfo, history_of, save_record
+from oneofmany.report.grid import OBJECTIVES, TASKS
+from report.records import changed, fake_evaluation, fake_history, fake_record
+from reproduction.paper import SEEDS, TABLE_2
 
 OS, MS = 120, 80
 TOTAL = np.repeat([1, 3], (OS, MS))
 SIZES = {"nqueens": 11, "futoshiki": 6, "sudoku": 9}
-DEV = {"checksum": "dead", "queries": 200, "ms_queries": 80}
 VARIANTS = {"nqueens": "large-batch", "futoshiki": "large-batch", "sudoku": ""}
 """One schedule a task, not the same for all tasks."""
 
 
 def answers(os, ms, shift=0):
-    """So many of the OS and of the MS queries are right, from the shift-th on."""
+    """Numbers of OS and of MS queries that are right, from the shift-th on."""
     return np.concatenate([np.roll(np.arange(OS) < os, shift), np.roll(np.arange(MS) < ms, shift)])
 
 
@@ -44,10 +44,8 @@ def paper_run(recipe, seed, right=None, dev=0.5, apart=None, train=None, **chang
         first, _, last = name.partition("__")
         settings[first] = settings[first] | {last: value} if last else value
     record = fake_record(recipe, seed, evaluation, dev=dev, network="rrn" if task == "sudoku" else "nlm", train=train)
-    record["settings"] = record["settings"] | settings
-    record |= {"seconds": 60.0, "updates": updates}
-    record["data"] = record["data"] | {"dev": DEV | {"name": f"{task}-dev"}}
-    return record | ({"apart": apart} if apart else {})
+    about = record.data | {"dev": DataInfo(f"{task}-dev", "dead", 200, ms_queries=80)}
+    return replace(changed(record, **settings), seconds=60.0, updates=updates, data=about, apart=apart or "")
 
 
 def table_2(seeds=SEEDS, variants=VARIANTS, tasks=TASKS):
@@ -63,15 +61,15 @@ def table_2(seeds=SEEDS, variants=VARIANTS, tasks=TASKS):
                 record = paper_run(recipe, seed, right, dev=0.6 + 0.01 * more)
                 joint = objective == "selectr"
                 history = fake_history(np.random.default_rng(seed), objective, (os, ms), entries=5, joint=joint)
-                records.append(record | {"history": history})
+                records.append(replace(record, history=history_of(history)))
     return records
 
 
 def set_apart():
     """One of everything that stands apart: literal runs, the tuning grid, the controls."""
     history = fake_history(np.random.default_rng(0), "minloss", (0.8, 0.8), entries=5)
-    literal = [paper_run(f"{task}/minloss", 42, (90, 50), dev=0.58, apart="anchor") for task in TASKS]
-    records = [record | {"history": history} for record in literal]
+    literal = [paper_run(f"{task}/minloss", 42, (90, 50), dev=0.58, apart="literal") for task in TASKS]
+    records = [replace(record, history=history_of(history)) for record in literal]
     for objective in OBJECTIVES:
         for decay, dev in ((1e-4, 0.5), (1e-5, 0.55), (0.0, 0.52)):
             point = f"tuning/decay={decay:g}"
@@ -81,8 +79,8 @@ def set_apart():
         recipe, where = f"nqueens/{objective}/large-batch", "controls/second-phase"
         records.append(paper_run(recipe, 42, right, apart=where, **start))
     records.append(paper_run("nqueens/naive-authors/large-batch", 42, (80, 40), apart="controls/naive-authors"))
-    few = {"name": "sudoku-train", "checksum": "feed", "queries": 20_000}
-    many = {"name": "sudoku-os-train", "checksum": "os", "queries": 180_000}
+    few = DataInfo("sudoku-train", "feed", 20_000)
+    many = DataInfo("sudoku-os-train", "os", 180_000)
     for name, right, train in (("180k", (112, 40), many), ("180k-os-dev", (114, 20), many), ("os-dev", (108, 40), few)):
         where = "controls/unique-training"
         records.append(paper_run(f"sudoku/unique-{name}", 42, right, apart=where, train=train))
@@ -95,7 +93,6 @@ def set_apart():
 def write(folder, records, usual="."):
     """As record files below a folder: where each stands apart, the others in ``usual``."""
     for record in records:
-        place = folder / record.get("apart", usual)
+        place = folder / (record.apart or usual)
         place.mkdir(parents=True, exist_ok=True)
-        kept = {key: value for key, value in record.items() if key != "apart"}
-        (place / f"{record['name'].replace('/', '-')}.json").write_text(json.dumps(kept))
+        save_record(record, place / f"{record.name.replace('/', '-')}.json", force=True)

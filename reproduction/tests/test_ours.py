@@ -1,27 +1,25 @@
 """Tables of our network against numbers counted from the queries' own bits."""
 
-import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from scipy.stats import binomtest, t
 
+from oneofmany.evaluation.record import save_record, to_json
 from oneofmany.evaluation.statistics import mcnemar
-from oneofmany.files import FileError
-from oneofmany.report import Grid, read_records
-from oneofmany.report.experiments import different, experiments, listed, repeated
-from oneofmany.report.figures import all_charts
-from oneofmany.report.html import render
-from oneofmany.report.learned import fixed_givens, our_tables, sizes, splits, starts, steps
-from oneofmany.report.ours import each_run, is_ours, main_table, objectives
-from oneofmany.report.paper import SEEDS, TABLE_2
-from oneofmany.report.records import givens_of, totals_of, valid_of
-from oneofmany.report.tables import all_tables, general_tables
-from oneofmany.runs import save_record
-
-from .our_records import experiment, our_experiments, our_runs, repetition, settings, split_by_puzzle
-from .records import fake_evaluation, fake_grid, fake_record
+from oneofmany.report import Grid
+from oneofmany.report.page import render
+from report.records import changed, fake_evaluation, fake_grid, fake_record
+from reproduction.beyond import fixed_givens, sizes, splits, starts, steps
+from reproduction.differences import different
+from reproduction.experiments import experiments, listed, our_repeated
+from reproduction.ours import each_run, main_table, objectives
+from reproduction.page import all_charts, all_tables, our_tables, paper_tables, sections
+from reproduction.paper import SEEDS, TABLE_2
+from reproduction.runs import is_ours, read_published
+from reproduction.tests.our_records import experiment, our_experiments, our_runs, repetition, settings, split_by_puzzle
 
 RUNS = our_runs()
 GRID = Grid.of([*RUNS, *our_experiments()])
@@ -29,13 +27,13 @@ GRID = Grid.of([*RUNS, *our_experiments()])
 
 def find(recipe):
     """The runs of a recipe by seed."""
-    return {record["seed"]: record for record in RUNS if record["recipe"] == recipe}
+    return {record.seed: record for record in RUNS if record.recipe == recipe}
 
 
 def bits(recipe, name):
     """For every seed (right, number of solutions, number of givens), a list with one entry a query."""
-    evaluations = [record["evaluations"][name] for record in find(recipe).values()]
-    return [list(zip(valid_of(e), totals_of(e), givens_of(e), strict=True)) for e in evaluations]
+    evaluations = [record.evaluations[name] for record in find(recipe).values()]
+    return [list(zip(e.valid, e.total, e.givens, strict=True)) for e in evaluations]
 
 
 def shares(recipe, name, keep=lambda total, givens: True):
@@ -101,9 +99,9 @@ def test_main_table_stands_beside_the_paper_and_the_level_without_inequalities()
 
 
 def test_an_objective_enters_the_main_table_with_all_seeds():
-    more = [fake_record("nqueens/naive/equivariant", seed, find("nqueens/naive/equivariant")[42]["evaluations"],
+    more = [fake_record("nqueens/naive/equivariant", seed, find("nqueens/naive/equivariant")[42].evaluations,
                         network="equivariant") for seed in SEEDS]  # fmt: skip
-    others = [record for record in RUNS if record["recipe"] != "nqueens/naive/equivariant"]
+    others = [record for record in RUNS if record.recipe != "nqueens/naive/equivariant"]
     for count in (2, 3):
         labels = [row[1].text for row in main_table(Grid.of([*others, *more[:count]])).rows]
         assert ("Naive" in labels) == (count == 3)
@@ -118,16 +116,16 @@ def test_data_of_another_size_does_not_count():
 
 def test_every_run_has_wilsons_interval_and_its_two_commands():
     table = each_run(GRID)
-    tests = [(r["name"], name) for r in RUNS for name in r["evaluations"] if name in
+    tests = [(r.name, name) for r in RUNS for name in r.evaluations if name in
              ("nqueens-test", "futoshiki-test", "futoshiki20-test", "sudoku-test")]  # fmt: skip
     assert sorted(row[1].text for row in table.rows) == sorted(name for name, _ in tests)
     record = find("sudoku/naive/equivariant")[42]
-    row = row_of(table, "Sudoku 9", record["name"])
-    right = [bool(right) for right, total, _ in bits(record["recipe"], "sudoku-test")[0] if total > 1]
+    row = row_of(table, "Sudoku 9", record.name)
+    right = [bool(right) for right, total, _ in bits(record.recipe, "sudoku-test")[0] if total > 1]
     found = binomtest(sum(right), len(right)).proportion_ci(method="wilson")
     assert row[3].text == f"{100 * mean(right):.2f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    assert row[3].commands == (record["command"], record["evaluations"]["sudoku-test"]["command"])
-    assert texts(row)[5:] == [f"{100 * record['dev']['overall']:.2f}", "123", "CPU"]
+    assert row[3].commands == (record.command, record.evaluations["sudoku-test"].command)
+    assert texts(row)[5:] == [f"{100 * record.dev.overall:.2f}", "123", "CPU"]
 
 
 def test_objectives_of_every_task():
@@ -169,9 +167,9 @@ def test_steps_on_dev():
 
 def test_starts_tell_the_three_ways_apart():
     row = row_of(starts(GRID), "N-Queens, MinLoss", "8")
-    runs = [r["evaluations"]["nqueens-dev-starts8"] for r in find("nqueens/minloss/equivariant").values()]
-    expected = [mean([100 * part[s]["correct"] / part[s]["total"] for part in parts])
-                for parts in (runs, [e["chosen"] for e in runs], [e["checked"] for e in runs])
+    runs = [r.evaluations["nqueens-dev-starts8"] for r in find("nqueens/minloss/equivariant").values()]
+    expected = [mean([100 * part.of(s).correct / part.of(s).total for part in parts])
+                for parts in ([e.scores for e in runs], [e.chosen for e in runs], [e.checked for e in runs])
                 for s in ("os", "ms", "overall")]  # fmt: skip
     assert texts(row)[2:] == [*(f"{value:.2f}" for value in expected), "3"]
 
@@ -203,13 +201,13 @@ def test_a_split_by_puzzle_beside_the_split_by_grid_class():
     assert [row[-1].text for row in table.rows] == ["3", "1"]
     assert [cell.numbers["mean"] for cell in table.rows[1][2:5]] == [50, 100, 75]
     # No other table shows it.
-    without = Grid.of([record for record in (*GRID.runs, *GRID.apart) if record != split_by_puzzle()])
+    without = Grid.of([record for record in GRID.all if record.apart != "experiments/split-by-puzzle"])
     assert not splits(without).filled
     for one, other in zip(all_tables(GRID), all_tables(without), strict=True):
         assert one == other or one.name == "our-split"
 
 
-@pytest.mark.parametrize("record", [split_by_puzzle(burn_in=[0]), split_by_puzzle() | {"evaluations": {}}])
+@pytest.mark.parametrize("record", [split_by_puzzle(burn_in=[0]), replace(split_by_puzzle(), evaluations={})])
 def test_a_split_by_puzzle_with_other_settings_or_untested_is_one_more_experiment(record):
     grid = Grid.of([*RUNS, record])
     assert not splits(grid).filled
@@ -223,7 +221,7 @@ def test_listed_solutions():
     assert [row[3].text.split()[0] for row in table.rows] == [
         "80.00",
         "85.00",
-        f"{100 * mean([r['dev']['overall'] for r in find('sudoku/minloss/equivariant').values()]):.2f}",
+        f"{100 * mean([r.dev.overall for r in find('sudoku/minloss/equivariant').values()]):.2f}",
         "95.00",
     ]
     assert [bool(row[6].text) for row in table.rows] == [False, False, True, False]
@@ -242,24 +240,24 @@ def test_experiments_say_what_differs_beside_the_recipe():
         "no-burn-in": "burn_in 0 instead of 0, 16, 32",
     }
     row = next(row for row in table.rows if row[1].text == "no-burn-in")
-    own = 100 * find("nqueens/minloss/equivariant")[42]["dev"]["overall"]
+    own = 100 * find("nqueens/minloss/equivariant")[42].dev.overall
     assert texts(row)[3:] == [*3 * ["70.00"], *3 * [f"{own:.2f}"], "1", "123 s, CPU", "123 s, CPU"]
     (alone,) = experiments(Grid.of(our_experiments()[:1])).rows
     assert alone[2].text == "there is no run of the recipe"
 
 
 def test_a_run_that_was_made_twice():
-    (row,) = repeated(GRID).rows
+    (row,) = our_repeated(GRID).rows
     run = find("nqueens/minloss/equivariant")[42]
-    again, first = (valid_of(record["evaluations"]["nqueens-test"]) for record in (repetition(), run))
+    again, first = (record.evaluations["nqueens-test"].valid for record in (repetition(), run))
     assert row[3].numbers["mean"] == pytest.approx(100 * first.mean()) != 100
     assert texts(row)[4:7] == 3 * ["100.00"]
     assert row[7].numbers["p"] == pytest.approx(mcnemar(again, first).p)
     assert row[8].text == "nothing"
     assert "repeated" not in {row[1].text for row in experiments(GRID).rows}
-    (other,) = repeated(Grid.of([*RUNS, repetition(burn_in=[0])])).rows
+    (other,) = our_repeated(Grid.of([*RUNS, repetition(burn_in=[0])])).rows
     assert other[8].text == "burn_in 0 instead of 0, 16, 32"
-    assert not repeated(Grid.of([repetition()])).rows
+    assert not our_repeated(Grid.of([repetition()])).rows
 
 
 def test_a_selector_that_is_not_trained_makes_no_difference():
@@ -267,63 +265,49 @@ def test_a_selector_that_is_not_trained_makes_no_difference():
     assert different(settings(base, selector={"width": 24}), settings(base, selector={"width": 32})) == {}
     narrow, wide = (settings(selectr, selector={"width": width}) for width in (24, 32))
     assert different(wide, narrow) == {"selector.width": (32, 24)}
-    seeds = [settings(base, selector={"width": 24}), settings(base, selector={"width": 32}) | {"seed": 1729}]
+    seeds = [settings(base, selector={"width": 24}), replace(settings(base, selector={"width": 32}), seed=1729)]
     assert len(Grid.of(seeds).runs) == 2
 
 
 def test_what_differs_is_no_matter_of_machine_or_seed():
     base = find("nqueens/minloss/equivariant")[42]
-    other = base | {"settings": base["settings"] | {"seed": 7, "device": "cpu", "new": 1}}
+    other = changed(base, seed=7, device="cpu", new=1)
     assert different(other, base) == {}
-    wider = base | {"settings": base["settings"] | {"network": {"kind": "equivariant", "width": 128}}}
+    wider = changed(base, network={"kind": "equivariant", "width": 128})
     assert different(wider, base) == {"network.width": (128, 64)}
 
 
 def test_experiments_never_take_the_place_of_a_recipes_runs(tmp_path):
     """The same recipe, seed, settings and file name, better on dev and with more seeds, in any order."""
     run = find("nqueens/minloss/equivariant")[42]
-    better = [run | {"seed": seed, "dev": run["dev"] | {"overall": 1.0}} for seed in (42, 1, 2)]
-    folders = {"ours": [run], "learned/lucky": better}
+    better = [replace(run, seed=seed, dev=replace(run.dev, overall=1.0)) for seed in (42, 1, 2)]
+    folders = {"ours": [run], "experiments/lucky": better}
     for folder, records in folders.items():
         (tmp_path / folder).mkdir(parents=True)
         for record in records:
-            save_record(record, tmp_path / folder / f"nqueens-minloss-equivariant-{record['seed']}.json")
-    for paths in ([tmp_path], [tmp_path / "learned", tmp_path / "ours"]):
-        grid = Grid.of(read_records(paths))
-        assert grid.runs == (run,)
-        assert {r["apart"] for r in grid.apart} == {"learned/lucky"}
-        assert len(grid.apart) == 3
-        assert grid.left_out == ()
-
-
-def test_an_experiment_needs_no_evaluations(tmp_path):
-    record = our_experiments()[3]
-    name = record.pop("apart").split("/")[1]
-    (tmp_path / "learned" / name).mkdir(parents=True)
-    save_record(record, tmp_path / "learned" / name / "a.json")
-    said = []
-    assert [r["apart"] for r in read_records([tmp_path], said.append)] == ["learned/no-burn-in"]
-    assert not said
-    save_record(record, tmp_path / "a.json")
-    with pytest.raises(FileError, match="no evaluations"):
-        read_records([tmp_path / "a.json"])
+            save_record(record, tmp_path / folder / f"nqueens-minloss-equivariant-{record.seed}.json")
+    grid = Grid.of(read_published(tmp_path))
+    assert [to_json(record) for record in grid.runs] == [to_json(run)]
+    assert {record.apart for record in grid.apart} == {"experiments/lucky"}
+    assert len(grid.apart) == 3
+    assert grid.left_out == ()
 
 
 def test_our_runs_are_in_our_tables_alone():
-    general = [table for table in general_tables(GRID) if table.filled]
+    general = [table for table in paper_tables(GRID) if table.filled]
     assert [table.name for table in general] == ["table-1-data"]
     names = [table.name for table in all_tables(GRID)]
     assert len(set(names)) == len(names)
     others = next(table for table in our_tables(GRID) if table.name == "our-other-data")
     assert [row[1].text for row in others.rows] == ["nqueens-odd", "futoshiki-odd", "sudoku-odd"]
-    assert not any(is_ours(record) for record in fake_grid(queries=10) if record["recipe"].count("/") < 2)
+    assert not any(is_ours(record) for record in fake_grid(queries=10) if record.recipe.count("/") < 2)
 
 
 def test_any_part_of_the_runs_makes_tables_and_figures():
     chance = random.Random(0)
     for share in (0, 0.05, 0.2, 0.6):
         part = [record for record in [*RUNS, *our_experiments()] if chance.random() < share]
-        part = [r | {"evaluations": {k: e for k, e in r["evaluations"].items() if chance.random() < 0.5}} for r in part]
+        part = [replace(r, evaluations={k: e for k, e in r.evaluations.items() if chance.random() < 0.5}) for r in part]
         grid = Grid.of(part)
         for table in our_tables(grid):
             assert all(len(row) == len(table.columns) for row in table.rows)
@@ -333,15 +317,14 @@ def test_any_part_of_the_runs_makes_tables_and_figures():
 
 
 def test_the_page_has_a_section_of_our_network_where_there_are_runs():
-    text = render(GRID, [])
-    section = text[text.index('<section id="ours">') : text.index('<section id="claims">')]
+    text = render(GRID, sections(GRID)[:3])
+    section = text[text.index('<section id="ours">') : text.index('<section id="runs">')]
     assert "without the inequalities" in section
     assert "burn_in 0 instead of 0, 16, 32" in section
-    assert "Without a table" not in section
-    assert "nqueens/minloss/equivariant (learned/no-burn-in)" in text
-    assert 'id="ours"' not in render(Grid.of(fake_grid(queries=10)[:3]), [])
-    few = render(Grid.of(RUNS[:1]), [])
-    assert "Without a table, since these runs have no numbers for it: " in few
+    assert "nqueens/minloss/equivariant (experiments/no-burn-in)" in text
+    assert 'id="claims"' not in text  # these runs decide none
+    grid = Grid.of(fake_grid(queries=10)[:3])
+    assert 'id="ours"' not in render(grid, sections(grid)[:3])
 
 
 def test_figures():
@@ -353,6 +336,6 @@ def test_figures():
 
 
 def test_records_stay_as_they_are():
-    before = json.dumps(RUNS)
-    render(GRID, all_charts(GRID)[:1])
-    assert json.dumps(RUNS) == before
+    before = [to_json(record) for record in RUNS]
+    render(GRID, sections(GRID)[:3])
+    assert [to_json(record) for record in RUNS] == before
