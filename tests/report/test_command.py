@@ -1,20 +1,19 @@
 """The report from files: what is read, what is written, and what is refused in one sentence."""
 
-import json
 import shutil
 
 import pytest
 import torch
 
-import oneofmany.report.writing
+import oneofmany.report.page
 from oneofmany.cli.report import report
 from oneofmany.data.nqueens import build_nqueens
+from oneofmany.evaluation.record import save_record
 from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import save_network
 from oneofmany.problems import nqueens
-from oneofmany.report import find_runs, read_records, write_report
-from oneofmany.report.boards import trace_runs
+from oneofmany.report import find_runs, read_records, trace_runs, write_report
 
 from .records import fake_grid, fake_record
 
@@ -30,7 +29,7 @@ def results(tmp_path, records):
     folder = tmp_path / "results"
     (folder / "deep").mkdir(parents=True)
     for i, record in enumerate(records):
-        (folder / "deep" / f"{i}.json").write_text(json.dumps(record))
+        save_record(record, folder / "deep" / f"{i}.json")
     (folder / "notes.json").write_text('{"about": "something else"}')
     (folder / "notes.txt").write_text("hello")
     return folder
@@ -41,10 +40,11 @@ def test_command(results, tmp_path, capsys):
     report((results,), out, export)
     said = capsys.readouterr()
     assert said.out == f"{out}\n"
-    assert "notes.json is no record" in said.err
+    assert "notes.json is not the record" in said.err
     assert "<h1>" in out.read_text()
     names = {path.name for path in export.iterdir()}
-    assert {"table-2-accuracy.csv", "table-2-accuracy.md", "claims.md", "example-2.svg", "example-2.png"} <= names
+    assert {"accuracy.csv", "accuracy.md", "runs.csv", "training-nqueens.svg", "training-nqueens-dark.png"} <= names
+    assert "claims.md" not in names
     assert {path.suffix for path in export.iterdir()} == {".csv", ".md", ".svg", ".png"}
     with pytest.raises(FileError, match="exists"):
         report((results,), out)
@@ -73,7 +73,7 @@ def test_what_is_refused(results, tmp_path):
     damaged.write_text(damaged.read_text()[:-40])
     with pytest.raises(FileError, match=r"0\.json"):
         read_records([results])
-    damaged.write_text(json.dumps({"recipe": "nqueens/minloss"}))
+    damaged.write_text('{"recipe": "nqueens/minloss"}')
     with pytest.raises(FileError, match=r"0\.json"):
         read_records([results])
 
@@ -81,7 +81,7 @@ def test_what_is_refused(results, tmp_path):
 def test_runs_without_evaluations(results, tmp_path):
     bare = fake_record("nqueens/naive", 42, {})
     path = tmp_path / "bare.json"
-    path.write_text(json.dumps(bare))
+    save_record(bare, path)
     with pytest.raises(FileError, match=r"bare\.json has no evaluations"):
         read_records([path])
     shutil.copy(path, results / "bare.json")
@@ -94,7 +94,7 @@ def test_runs_without_evaluations(results, tmp_path):
 
 
 def test_without_matplotlib(records, tmp_path, monkeypatch):
-    monkeypatch.setattr(oneofmany.report.writing, "find_spec", lambda name: None)
+    monkeypatch.setattr(oneofmany.report.page, "find_spec", lambda name: None)
     said = []
     write_report(records, tmp_path / "report.html", tell=said.append)
     assert "need matplotlib" in (tmp_path / "report.html").read_text()
@@ -102,8 +102,8 @@ def test_without_matplotlib(records, tmp_path, monkeypatch):
 
 
 def test_a_run_at_its_beginning(tmp_path):
-    record = fake_record("nqueens/minloss", 42, {}, history={"update": [], "phase": []}, dev=None)
-    write_report([record | {"dev": None, "seconds": None, "updates": None}], tmp_path / "report.html")
+    record = fake_record("nqueens/minloss", 42, {}, dev=None, seconds=None, updates=None)
+    write_report([record], tmp_path / "report.html")
     assert "nqueens/minloss/42" in (tmp_path / "report.html").read_text()
 
 
