@@ -12,7 +12,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_parser.parsers.sphinx_ import MystParser
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import notebook
 
