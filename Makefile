@@ -35,7 +35,7 @@ wheel: .venv/installed
 	$(BIN)/python -m hatchling build -d dist
 
 clean:
-	rm -rf .venv demo build dist docs/_build
+	rm -rf .venv demo build dist docs/_build docs/report.html
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

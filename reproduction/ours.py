@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -38,6 +39,11 @@ WITHOUT_INEQUALITIES = {"os": 81.0, "ms": 83.0, "overall": 81.5}
 keeps the givens, can expect. Only above it a network has shown that it uses the inequalities."""
 
 INTERVALS = "Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100."
+
+SOLUTIONS = ((1, 1), (2, 5), (6, 15), (16, 50))
+"""Bins of the number of solutions, both ends included."""
+GIVENS = 3
+"""Numbers of givens in a band."""
 
 
 def method_of(record: Record) -> str:
@@ -166,3 +172,43 @@ def objectives(grid: Grid) -> Table:
         "SelectR share their updates among two pre-trainings and the rest; updates are those that were made.",
         labels=2,
     )
+
+
+def fixed_givens(grid: Grid) -> Table:
+    """Sudoku: is it the number of solutions or the number of givens that makes a query hard?"""
+    runs = on(ours(grid).at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
+    if runs:  # seeds share one test set: they are averaged, its queries are counted once
+        ((data, _),) = Counter(evaluation.data.checksum for _, evaluation in runs).most_common(1)
+        runs = [(record, evaluation) for record, evaluation in runs if evaluation.data.checksum == data]
+    return Table(
+        "our-givens",
+        "Our network on Sudoku by givens and number of solutions, accuracy in %",
+        columns(("givens",), (("number of solutions", [_span(*ends) for ends in SOLUTIONS]),)),
+        tuple(_bands(runs)) if runs else (),
+        f"MinLoss on the test set, mean over {_runs(len(runs))}; in parentheses the number of queries. Along a row the "
+        "number of givens stays and the number of solutions grows.",
+    )
+
+
+def _bands(runs: Runs) -> list[tuple[Cell, ...]]:
+    givens, totals = runs[0][1].givens, runs[0][1].total
+    right = np.mean([evaluation.valid for _, evaluation in runs], 0)
+    rows = []
+    for first in range(int(givens.min()), int(givens.max()) + 1, GIVENS):
+        band = (givens >= first) & (givens < first + GIVENS)
+        row = [Cell(_span(first, min(first + GIVENS - 1, int(givens.max()))))]
+        for low, high in SOLUTIONS:
+            inside = band & (totals >= low) & (totals <= high)
+            count, accuracy = int(inside.sum()), 100 * float(right[inside].mean()) if inside.any() else 0.0
+            numbers = {"accuracy": accuracy, "queries": count}
+            row.append(Cell(f"{accuracy:.2f} ({count:,})", numbers, commands(runs)) if count else Cell())
+        rows.append(tuple(row))
+    return rows
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def _runs(count: int) -> str:
+    return "one run" if count == 1 else f"{count} runs"

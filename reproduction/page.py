@@ -12,16 +12,15 @@ from oneofmany.report.figures import user_charts
 from oneofmany.report.results import every_run, other_data, several_starts
 from reproduction import paper
 from reproduction.agreement import agreement, agreement_by_mean, ms_order, summary
-from reproduction.beyond import fixed_givens, in_a_table, sizes, splits, starts, steps
 from reproduction.budgets import cost, schedule
 from reproduction.claims import FAILS, HOLDS, UNKNOWN, CheckedClaim, check_claims
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
+from reproduction.curves import in_a_table, our_charts, sizes, starts, steps
 from reproduction.example2 import example_chart
-from reproduction.experiments import experiments, listed, our_repeated
+from reproduction.experiments import experiments, listed, our_repeated, splits
 from reproduction.literal import literal_charts, literal_runs, literal_tests
-from reproduction.our_figures import our_charts
-from reproduction.ours import each_run, main_table, objectives
+from reproduction.ours import each_run, fixed_givens, main_table, objectives
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
 from reproduction.runs import counting, others, ours, schedules
 from reproduction.tuning import tuning

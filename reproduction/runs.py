@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from oneofmany.evaluation.record import Record, Subset, read_record
+from oneofmany.evaluation.record import Record, Subset
+from oneofmany.evaluation.record_file import read_record
 from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, test_evaluation, tested, variant_of
 
 RECORDS = Path(__file__).parent / "records"

@@ -52,6 +52,7 @@ def test_imports(path):
     room = room_of(path)
     for name in imports(path):
         first, *rest = name.split(".")
+        assert first != "reproduction", "what serves the page about the paper is not in the package"
         if first == "oneofmany":
             assert not rest or rest[0] in MAY_IMPORT[room] | {room}, f"{room} must not import {name}"
         elif room in LIGHT and first in {"numba", "scipy", "numpy", "torch", "triton", "rich", "tyro", "matplotlib"}:

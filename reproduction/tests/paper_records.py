@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from oneofmany.evaluation.record import DataInfo, history_of, save_record
+from oneofmany.evaluation.record import DataInfo
+from oneofmany.evaluation.record_file import history_of, save_record
 from oneofmany.report.grid import OBJECTIVES, TASKS
 from report.records import changed, fake_evaluation, fake_history, fake_record
 from reproduction.paper import SEEDS, TABLE_2

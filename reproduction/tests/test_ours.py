@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from scipy.stats import binomtest, t
 
-from oneofmany.evaluation.record import save_record, to_json
+from oneofmany.evaluation.record_file import save_record, to_json
 from oneofmany.evaluation.statistics import mcnemar
 from oneofmany.report import Grid
 from oneofmany.report.page import render
 from report.records import changed, fake_evaluation, fake_grid, fake_record
-from reproduction.beyond import fixed_givens, sizes, splits, starts, steps
+from reproduction.curves import sizes, starts, steps
 from reproduction.differences import different
-from reproduction.experiments import experiments, listed, our_repeated
-from reproduction.ours import each_run, main_table, objectives
+from reproduction.experiments import experiments, listed, our_repeated, splits
+from reproduction.ours import each_run, fixed_givens, main_table, objectives
 from reproduction.page import all_charts, all_tables, our_tables, paper_tables, sections
 from reproduction.paper import SEEDS, TABLE_2
 from reproduction.runs import is_ours, read_published

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from oneofmany.evaluation.record import DataInfo, Dev, history_of, to_json
+from oneofmany.evaluation.record import DataInfo, Dev
+from oneofmany.evaluation.record_file import history_of, to_json
 from oneofmany.evaluation.scores import Score
 from oneofmany.report import Grid
 from oneofmany.report.grid import OBJECTIVES, TASKS, name_of

@@ -10,7 +10,7 @@ import pytest
 
 from oneofmany.cli import sweep
 from oneofmany.cli.train import resolve
-from oneofmany.evaluation.record import read_record
+from oneofmany.evaluation.record_file import read_record
 from oneofmany.recipes import recipe
 from oneofmany.report import Grid
 from reproduction.agreement import summary

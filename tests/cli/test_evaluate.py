@@ -13,7 +13,7 @@ from evaluated_runs import QUERIES, made
 from oneofmany import cli
 from oneofmany.data.dataset import Dataset
 from oneofmany.evaluation import load_predictions
-from oneofmany.evaluation.record import read_record, to_json
+from oneofmany.evaluation.record_file import read_record, to_json
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import save_network
 from oneofmany.problems import nqueens, sudoku

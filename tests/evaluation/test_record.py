@@ -17,7 +17,7 @@ from evaluated_runs import QUERIES, made
 from oneofmany.data.dataset import Dataset
 from oneofmany.evaluating import evaluate_run
 from oneofmany.evaluation import load_predictions
-from oneofmany.evaluation.record import _numbers, from_json, read_record, save_record, to_json
+from oneofmany.evaluation.record_file import _numbers, from_json, read_record, save_record, to_json
 from oneofmany.evaluation.recording import record_of
 from oneofmany.files import FileError
 

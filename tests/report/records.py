@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, Record, Scores, history_of
+from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, Record, Scores
+from oneofmany.evaluation.record_file import history_of
 from oneofmany.evaluation.scores import Score
 from oneofmany.report.grid import OBJECTIVES, TASKS
 

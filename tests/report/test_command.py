@@ -8,7 +8,7 @@ import torch
 import oneofmany.report.page
 from oneofmany.cli.report import report
 from oneofmany.data.nqueens import build_nqueens
-from oneofmany.evaluation.record import save_record
+from oneofmany.evaluation.record_file import save_record
 from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import save_network

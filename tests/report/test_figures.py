@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oneofmany.evaluation.record import history_of
+from oneofmany.evaluation.record_file import history_of
 from oneofmany.report import Grid
 from oneofmany.report.figures import _joined, exploratory_chart, user_charts
 from oneofmany.report.themes import DARK, LIGHT

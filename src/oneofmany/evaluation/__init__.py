@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores, read_record, save_record
+from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores
+from oneofmany.evaluation.record_file import read_record, save_record
 from oneofmany.evaluation.scores import Score, wilson
 from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mcnemar, over_seeds
 

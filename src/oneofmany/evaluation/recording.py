@@ -14,7 +14,8 @@ from safetensors import SafetensorError, safe_open
 from oneofmany.data.dataset import HEADER
 from oneofmany.evaluation.accuracy import Outcomes
 from oneofmany.evaluation.predictions import load_predictions
-from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores, build, history_of
+from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores
+from oneofmany.evaluation.record_file import build, history_of
 from oneofmany.evaluation.scores import Score
 from oneofmany.files import FileError, checksum_of, read_json
 from oneofmany.runs.folder import RunFolder

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from oneofmany.evaluation.record import Record, read_record
+from oneofmany.evaluation.record import Record
+from oneofmany.evaluation.record_file import read_record
 from oneofmany.files import FileError, read_json
 
 

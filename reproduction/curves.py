@@ -1,24 +1,27 @@
-"""Tables of what our network does beyond its test sets: other sizes, steps, starts, solutions and givens, splits."""
+"""Our network by the size of the boards, by the number of steps and by the number of starts: tables and figures."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from oneofmany.evaluation.record import SUBSETS, Evaluation, Record
-from oneofmany.report.cells import Runs, accuracy_cells, commands, count_cell
-from oneofmany.report.grid import Grid, name_of, summarise
+from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
+from oneofmany.report.cells import Runs, accuracy_cells, commands, count_cell, summary_of
+from oneofmany.report.figures import legend
+from oneofmany.report.grid import Grid, name_of, summarise, variant_of
 from oneofmany.report.results import ACCURACIES, WAYS, scores_of
 from oneofmany.report.table import Cell, Column, Table, columns
-from reproduction.experiments import PUZZLE_TEST, by_puzzle
+from oneofmany.report.themes import Chart, Theme
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, TESTS, method_of, on
 from reproduction.runs import OUR_VARIANT, ours
 
-SOLUTIONS = ((1, 1), (2, 5), (6, 15), (16, 50))
-"""Bins of the number of solutions, both ends included."""
-GIVENS = 3
-"""Numbers of givens in a band."""
+Panel = tuple[str, dict[int, Runs]]
+"""A task's name, and its runs at every place of the horizontal axis."""
+LINES: dict[Subset, tuple[str, str]] = {"os": ("unique", "s"), "ms": ("minloss", "o")}
+"""Queries -> colour and marker."""
 
 
 def in_a_table(record: Record, evaluation: Evaluation) -> bool:
@@ -141,68 +144,57 @@ def starts(grid: Grid) -> Table:
     )
 
 
-def fixed_givens(grid: Grid) -> Table:
-    """Sudoku: is it the number of solutions or the number of givens that makes a query hard?"""
-    runs = on(ours(grid).at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
-    if runs:  # seeds share one test set: they are averaged, its queries are counted once
-        ((data, _),) = Counter(evaluation.data.checksum for _, evaluation in runs).most_common(1)
-        runs = [(record, evaluation) for record, evaluation in runs if evaluation.data.checksum == data]
-    return Table(
-        "our-givens",
-        "Our network on Sudoku by givens and number of solutions, accuracy in %",
-        columns(("givens",), (("number of solutions", [_span(*ends) for ends in SOLUTIONS]),)),
-        tuple(_bands(runs)) if runs else (),
-        f"MinLoss on the test set, mean over {_runs(len(runs))}; in parentheses the number of queries. Along a row the "
-        "number of givens stays and the number of solutions grows.",
-    )
-
-
-def _bands(runs: Runs) -> list[tuple[Cell, ...]]:
-    givens, totals = runs[0][1].givens, runs[0][1].total
-    right = np.mean([evaluation.valid for _, evaluation in runs], 0)
-    rows = []
-    for first in range(int(givens.min()), int(givens.max()) + 1, GIVENS):
-        band = (givens >= first) & (givens < first + GIVENS)
-        row = [Cell(_span(first, min(first + GIVENS - 1, int(givens.max()))))]
-        for low, high in SOLUTIONS:
-            inside = band & (totals >= low) & (totals <= high)
-            count, accuracy = int(inside.sum()), 100 * float(right[inside].mean()) if inside.any() else 0.0
-            numbers = {"accuracy": accuracy, "queries": count}
-            row.append(Cell(f"{accuracy:.2f} ({count:,})", numbers, commands(runs)) if count else Cell())
-        rows.append(tuple(row))
-    return rows
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}–{last}"
-
-
-def _runs(count: int) -> str:
-    return "one run" if count == 1 else f"{count} runs"
-
-
-def splits(grid: Grid) -> Table:
-    """Sudoku split by grid class, as everywhere else, beside a split by puzzle; training and test of each."""
-    own = ours(grid)
-    of_class = on(own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
-    of_puzzle = on(by_puzzle(own), PUZZLE_TEST)
-    rows = [
-        (Cell(label), count_cell(runs[0][1].data.queries), *accuracy_cells(runs), count_cell(len(runs)))
-        for label, runs in (("by grid class", of_class), ("by puzzle", of_puzzle))
-        if runs and of_puzzle
-    ]
-    return Table(
-        "our-split",
-        "Our network on Sudoku split by grid class and by puzzle, accuracy in %",
-        (*columns(("split",), (("", ("queries",)), ACCURACIES)), Column("seeds")),
-        tuple(rows),
-        f"{INTERVALS} MinLoss, the same settings; each row is trained and tested on data of its own split. Grids that "
-        "turn into each other by symmetries are one class. A split by puzzle lets queries of one class fall into both "
-        "training and test; a split by grid class does not.",
-    )
-
-
 def _about(record: Record, data: str = "") -> str:
     """``N-Queens, MinLoss``, with the data where it is not the task's own dev set."""
     more = [] if data in ("", f"{record.task}-dev") else [data]
     return ", ".join([name_of(record.task), method_of(record), *more])
+
+
+def our_charts(grid: Grid) -> list[Chart]:
+    """The figures that there are numbers for."""
+    steps = [
+        (name_of(records[0].task), {x: on(records, name) for x, name in names.items()})
+        for records, data, names in step_curves(grid)
+        if _main(records) and data == f"{records[0].task}-dev"
+    ]
+    sizes = [
+        (name_of(records[0].task), {x: on(records, name) for x, name in names.items()})
+        for records, names in size_curves(grid)
+        if _main(records)
+    ]
+    found = []
+    if steps:
+        caption = "MinLoss, mean over seeds, one trajectory, on dev."
+        found.append(_chart("our-steps", "Our network: accuracy against steps at test time", caption, steps, log=True))
+    if sizes:
+        caption = "MinLoss, mean over seeds, one trajectory. Trained on 10 queens, 5x5 Futoshiki and 9x9 Sudoku."
+        found.append(_chart("our-sizes", "Our network: accuracy against the size of the boards", caption, sizes))
+    return found
+
+
+def _main(records: Sequence[Record]) -> bool:
+    return (records[0].objective, variant_of(records[0])) == (MAIN_OBJECTIVE, OUR_VARIANT)
+
+
+def _chart(name: str, title: str, caption: str, panels: list[Panel], log: bool = False) -> Chart:
+    made = [command for _, places in panels for runs in places.values() for command in commands(runs)]
+    draw = partial(_draw, panels=panels, log=log)
+    return Chart(name, title, caption, draw, tuple(dict.fromkeys(made)), size=(5.6, 2.6))
+
+
+def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None:
+    all_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (title, places) in zip(all_axes, panels, strict=True):
+        for subset, (colour, marker) in LINES.items():
+            means = [(x, summary.mean) for x, runs in places.items() if (summary := summary_of(runs, subset))]
+            x, y = np.array(means).reshape(-1, 2).T
+            axes.plot(x, y, color=theme[colour], marker=marker, markersize=4.5, label=name_of(subset))
+        axes.set_title(title, loc="left")
+        if log:
+            axes.set_xscale("log", base=2)
+        axes.set_xticks(list(places), [str(place) for place in places], fontsize=8)  # many in a narrow panel
+        axes.minorticks_off()
+        axes.grid(axis="x", visible=False)
+    all_axes[0].set(ylabel="accuracy, %")
+    figure.supxlabel("steps" if log else "size", fontsize=10.5)
+    legend(figure, all_axes[0], columns=2)
