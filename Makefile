@@ -28,7 +28,7 @@ docs: .venv/installed
 	@echo "open docs/_build/index.html"
 
 results: .venv/installed
-	$(BIN)/python results/publish.py
+	$(BIN)/python -m reproduction
 
 benchmark: .venv/installed
 	$(BIN)/python benchmarks/enumeration.py
@@ -38,7 +38,7 @@ wheel: .venv/installed
 	$(BIN)/python -m hatchling build -d dist
 
 clean:
-	rm -rf .venv demo build dist docs/_build
+	rm -rf .venv demo build dist docs/_build docs/report.html
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,4 +1,4 @@
-"""How the site is built: ``sphinx-build -W -b html docs docs/_build``."""
+"""How the site is built: ``sphinx-build -W -b html docs docs/_build``; ``-D report_pictures=0`` draws no figures."""
 
 import io
 import json
@@ -13,6 +13,7 @@ from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
 from myst_parser.parsers.sphinx_ import MystParser
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import notebook
@@ -20,6 +21,7 @@ import reference
 
 import oneofmany
 from oneofmany.cli import run
+from reproduction.publish import read_grid, write_page
 
 project = "oneofmany"
 author = "The oneofmany authors"
@@ -38,7 +40,6 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "oneofmany"
 html_show_copyright = False
-html_extra_path = ["report.html"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {"top_of_page_buttons": []}
@@ -88,10 +89,18 @@ def show_formula(translator, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def write_report(app, error: Exception | None) -> None:
+    """Put the report of the published records beside the pages, which link to it."""
+    if error is None and app.builder.format == "html":
+        write_page(read_grid(), Path(app.outdir) / "report.html", pictures=app.config.report_pictures)
+
+
 def setup(app) -> None:
     """Tell Sphinx about the above."""
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     reference.setup(app)
+    app.add_config_value("report_pictures", True, "html", bool)
+    app.connect("build-finished", write_report)
     app.add_directive("command-help", CommandHelp)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)

@@ -1,9 +1,7 @@
 """The networks that ship: every file of the folder, and the command that makes them from runs."""
 
-import importlib.util
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +15,7 @@ from oneofmany.data.nqueens import build_nqueens
 from oneofmany.evaluation import evaluate_run
 from oneofmany.evaluation.predictions import load_predictions
 from oneofmany.problems import TASKS
-
-_spec = importlib.util.spec_from_file_location("bundle", Path(__file__).parents[1] / "results" / "bundle.py")
-bundle = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(bundle)
+from reproduction import bundle
 
 BUNDLED = sorted(bundle.WEIGHTS.glob("*.safetensors"))
 EASY = {

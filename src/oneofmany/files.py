@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import tempfile
@@ -83,3 +84,28 @@ def _umask() -> int:
 def canonical_json(value: Any) -> str:
     """JSON that is the same text for the same value, wherever it is written."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def checksum_of(path: str | Path) -> str:
+    """The checksum of a file's bytes, by which predictions name the weights that made them."""
+    with Path(path).open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write JSON in one step, replacing what was there."""
+    text = json.dumps(value, indent=1, sort_keys=False, allow_nan=False) + "\n"
+    write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"), True)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Read a JSON object; FileError in one sentence otherwise."""
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise FileError(f"{path} is damaged: it is not JSON") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+    if not isinstance(value, dict):
+        raise FileError(f"{path} is damaged: expected a JSON object")
+    return value

@@ -10,7 +10,7 @@ import pytest
 
 from oneofmany.cli import COMMANDS, run
 from oneofmany.data.dataset import Dataset
-from oneofmany.runs import read_record
+from oneofmany.evaluation import read_record
 
 
 @pytest.fixture
@@ -183,8 +183,8 @@ def test_demo(call, tmp_path, monkeypatch):
     assert (folder / "report.html").stat().st_size > 100_000
     ms = {}
     for trained in (folder / "runs" / "nqueens").iterdir():
-        [evaluation] = read_record(trained / "tiny" / "42")["evaluations"].values()
-        ms[trained.name] = evaluation["ms"]["accuracy"]
+        [evaluation] = read_record(trained / "tiny" / "42").evaluations.values()
+        ms[trained.name] = evaluation.scores.ms.accuracy
     assert min(ms["minloss"], ms["selectr"]) >= ms["naive"] + 0.2, ms
     code, again, _ = call("demo", "--out", folder)  # everything is there: nothing is trained again
     assert (code, again) == (0, out)

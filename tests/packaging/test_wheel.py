@@ -69,6 +69,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     about = {f"{NAME}.dist-info/{file}" for file in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
     assert names == package_files() | about | {f"{NAME}.dist-info/licenses/LICENSE"}
     assert {Path(name).suffix for name in package_files()} <= KINDS
+    assert not [name for name in names if "reproduction" in name or "records" in name]
     assert "oneofmany/py.typed" in names
     assert wheel.name == f"{NAME}-py3-none-any.whl"
 
@@ -104,6 +105,7 @@ def test_the_sdist_builds_the_same_wheel(built, tmp_path):
         archive.extractall(tmp_path, filter="data")
     beside = {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "pyproject.toml", "PKG-INFO", ".gitignore"}
     assert files == beside | {f"src/{name}" for name in package_files()}
+    assert not [name for name in files if "reproduction" in name]
     again, _ = build(tmp_path / NAME, tmp_path / "dist")
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
         assert {name: one.read(name) for name in one.namelist()} == {

@@ -7,18 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oneofmany.report.example2 import boundaries
-from oneofmany.report.figures import _joined, all_charts, exploratory_chart
-from oneofmany.report.paper import EXAMPLE_2_BOUNDARY
-from oneofmany.report.records import Grid
+from oneofmany.evaluation.record_json import history_of
+from oneofmany.report import Grid
+from oneofmany.report.figures import _joined, exploratory_chart, user_charts
 from oneofmany.report.themes import DARK, LIGHT
 
-from .records import fake_evaluation, fake_grid, fake_record
+from .records import changed, fake_evaluation, fake_grid, fake_record
 
 
 @pytest.fixture(scope="module")
 def charts():
-    return all_charts(Grid.of(fake_grid(queries=500)))
+    return user_charts(Grid.of(fake_grid(queries=500)))
 
 
 def test_all_figures_are_there(charts):
@@ -26,12 +25,12 @@ def test_all_figures_are_there(charts):
     assert len(set(names)) == len(names)
     expected = {f"{kind}-{task}" for kind in ("solutions", "exploratory", "training") for task in
                 ("nqueens", "futoshiki", "sudoku")}  # fmt: skip
-    assert expected | {"givens-sudoku", "example-2", "solutions-sudoku-equivariant"} <= set(names)
+    assert expected | {"givens-sudoku", "solutions-sudoku-equivariant"} <= set(names)
     assert "givens-nqueens" not in names  # all of its queries have as many givens
 
 
-def test_only_example_2_without_runs():
-    assert [chart.name for chart in all_charts(Grid.of([]))] == ["example-2"]
+def test_none_without_runs():
+    assert user_charts(Grid.of([])) == []
 
 
 def test_svg_follows_the_page(charts):
@@ -79,17 +78,9 @@ def test_readable(theme):
             assert contrast(colour, theme["paper"]) >= least, name
 
 
-def test_example_2_ends_where_the_paper_says():
-    ends = boundaries()
-    slope, offset = ends["minloss"]
-    assert -offset / slope == pytest.approx(EXAMPLE_2_BOUNDARY, abs=0.01)
-    slope, offset = ends["ccloss"]
-    assert all(slope * x + offset > 0 for x in (-2, -1, 1))
-
-
 def test_phases_follow_each_other():
     history = {"update": [250, 500, 250], "phase": ["train", "train", "joint"], "dev_os": [0.1, 0.2, None]}
-    x, y = _joined(history, "dev_os")
+    x, y = _joined(history_of(history), "dev_os")
     assert x == [250, 500, 500, 750]
     assert np.allclose(y, [10, 20, np.nan, np.nan], equal_nan=True)
 
@@ -100,14 +91,21 @@ def test_objectives_on_other_data_are_not_drawn_together():
         fake_record(f"nqueens/{o}", 42, {"nqueens-test": fake_evaluation(total > 1, total, checksum=checksum)})
         for o, checksum in (("minloss", "a"), ("selectr", "b"))
     ]
-    assert [chart.name for chart in all_charts(Grid.of(runs))] == ["example-2"]
+    assert user_charts(Grid.of(runs)) == []
 
 
 def test_a_joint_phase_of_ms_queries_has_one_kind_of_them():
-    record = next(r for r in fake_grid() if (r["task"], r["objective"]) == ("nqueens", "selectr"))
+    record = next(r for r in fake_grid(queries=50) if (r.task, r.objective) == ("nqueens", "selectr"))
     drawn = exploratory_chart(Grid.of([record]), "nqueens", "").svg
     assert "MS queries alone" in drawn
-    record["settings"] = record["settings"] | {"second": {"sampling": "ms"}}
-    drawn = exploratory_chart(Grid.of([record]), "nqueens", "").svg
+    drawn = exploratory_chart(Grid.of([changed(record, second={"sampling": "ms"})]), "nqueens", "").svg
     assert "MS queries alone" not in drawn
     assert "all queries, which are MS queries" in drawn
+
+
+def test_a_band_is_drawn_where_there_is_one():
+    record = next(r for r in fake_grid(queries=50) if (r.task, r.objective) == ("nqueens", "selectr"))
+    plain, marked = (exploratory_chart(Grid.of([record]), "nqueens", "", band=band) for band in (None, (3.0, 10.0)))
+    assert "paper" not in plain.svg + plain.caption
+    assert "3 to 10 %" in marked.caption
+    assert "paper, all queries at first" in marked.svg

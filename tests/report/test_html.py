@@ -2,16 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import torch
 
-from oneofmany.report.figures import all_charts
-from oneofmany.report.html import embedded, render
-from oneofmany.report.records import Grid
-from oneofmany.report.viewer import trace
+from oneofmany.report import Chart, Grid, Section, Table, trace
+from oneofmany.report.page import embedded, render, user_sections
+from oneofmany.report.table import Cell, Column
 
 from .browser import Browser, find_chromium
 from .records import fake_evaluation, fake_grid, fake_record
@@ -48,8 +48,9 @@ def page(tmp_path_factory):
         viewers += [(f"{task} right", trace(Settling(), make_batch(task)))]
         viewers += [(f"{task} wrong", trace(Settling(miss=True), make_batch(task)))]
     path = tmp_path_factory.mktemp("page") / "report.html"
-    charts = [chart for chart in all_charts(grid) if "nqueens" not in chart.name and "futoshiki" not in chart.name]
-    path.write_text(render(grid, charts, viewers), encoding="utf-8")
+    results, figures = user_sections(grid)
+    charts = [chart for chart in figures.charts if "nqueens" not in chart.name and "futoshiki" not in chart.name]
+    path.write_text(render(grid, [results, replace(figures, charts=charts)], viewers), encoding="utf-8")
     return path
 
 
@@ -87,17 +88,21 @@ def test_complete_in_itself(page):
 
 def test_same_bytes():
     grid = Grid.of(fake_grid(queries=50, seeds=(42,)))
-    assert render(grid, all_charts(grid)[:1]) == render(grid, all_charts(grid)[:1])
+    one, other = (
+        render(grid, [results, replace(figures, charts=figures.charts[:1])])
+        for results, figures in (user_sections(grid), user_sections(grid))
+    )
+    assert one == other
 
 
 def test_nothing_from_a_record_becomes_markup():
     total = np.repeat([1, 2], 40)
     evaluation = fake_evaluation(total > 1, total, name=HOSTILE, command=HOSTILE)
     record = fake_record(f"nqueens/minloss/{HOSTILE}".replace("/s", "s"), 42, {HOSTILE: evaluation}, command=HOSTILE)
-    record["settings"]["note"] = record["environment"]["device"] = HOSTILE
-    record["viewer"] = trace(Settling(), make_batch("nqueens")) | {"task": HOSTILE}
+    record.settings["note"] = record.environment["device"] = HOSTILE
+    viewers = [(HOSTILE, trace(Settling(), make_batch("nqueens")) | {"task": HOSTILE})]
     grid = Grid.of([record])
-    text = render(grid, all_charts(grid))
+    text = render(grid, user_sections(grid), viewers)
     tags = read(text)
     assert tags.tags.count("script") == text.count("<script") == 3
     assert "img" not in tags.tags
@@ -115,11 +120,38 @@ def test_embedded_json_comes_back():
 
 
 def test_partial_and_empty_grids_render():
-    text = render(Grid.of([]), None)
-    assert "need matplotlib" in text
+    text = render(Grid.of([]), user_sections(Grid.of([])))
     assert "No run has been evaluated" in text
-    one = Grid.of(fake_grid(queries=50)[:1])
-    assert "tables of the paper that these runs do not fill" in render(one, [])
+    assert "<section id=" not in text.replace('<section id="runs">', "")
+    grid = Grid.of(fake_grid(queries=50))
+    assert "need matplotlib" in render(grid, user_sections(grid), drawn=False)
+
+
+def test_a_users_page_shows_what_the_runs_fill_and_nothing_else():
+    """One run: no empty table, no word about the paper's claims or anybody else's results."""
+    grid = Grid.of(fake_grid(queries=50, seeds=(42,))[:1])
+    text = render(grid, user_sections(grid))
+    shown = re.findall(r'id="show-([\w-]+)"', text)
+    assert shown == ["accuracy", "runs"]
+    assert all(table.filled for section in user_sections(grid) for table in section.filled)
+    body = text[text.index("<main>") : text.index("<footer>")].lower()
+    for word in ("claim", "paper", "our network", "not fill", "published", "example 2"):
+        assert word not in body, word
+    assert re.search(r"<b>1</b> run<", text)
+
+
+def test_sections_are_shown_in_order_with_their_markup():
+    cell = Cell("1.00", {"mean": 1.0}, ("oneofmany train x",))
+    table = Table("mine", "Mine", (Column("a"),), ((cell,),))
+    chart = Chart("drawn", "Drawn", "It is.", lambda figure, theme: figure.add_subplot())
+    parts = [Section("first", "First <&>", [table]), Section("empty", "Empty"), Section("last", "Last", charts=[chart],
+             html="<p id='own'>mine</p>")]  # fmt: skip
+    text = render(Grid.of([]), parts)
+    assert text.index('id="first"') < text.index('id="show-mine"') < text.index('id="last"') < text.index("id='own'")
+    assert text.index("id='own'") < text.index('<figure id="drawn">')
+    assert "First &lt;&amp;&gt;" in text
+    assert 'id="empty"' not in text
+    assert '<a href="#last">Last</a>' in text
 
 
 # ---- in a browser ------------------------------------------------------------------------------------------------

@@ -1,21 +1,21 @@
-"""Tables against a case that is small enough to be computed by hand."""
+"""Tables that any runs fill, against cases that are small enough to be computed by hand."""
 
 import csv
 import io
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, t
 
-from oneofmany.files import FileError
-from oneofmany.report import paper
-from oneofmany.report.bins import bins_of
-from oneofmany.report.comparisons import seed_gains, significance, unique_training
-from oneofmany.report.other_tables import every_run, other_data, own_results, several_starts
-from oneofmany.report.records import Grid, check_record, givens_of, totals_of, valid_of, variant_of
+from oneofmany.evaluation.scores import wilson
+from oneofmany.report import Grid
+from oneofmany.report.figures import bins_of
+from oneofmany.report.grid import variant_of
+from oneofmany.report.results import by_recipe, compared, every_run, other_data, several_starts, user_tables
 from oneofmany.report.table import Cell, Column, Table
-from oneofmany.report.tables import accuracy, all_tables, data_statistics, standard_errors
 
-from .records import fake_evaluation, fake_grid, fake_record
+from .records import changed, fake_evaluation, fake_grid, fake_record
 
 TOTAL = [1] * 6 + [2, 2, 2, 4]
 """Six OS and four MS queries."""
@@ -44,96 +44,54 @@ def texts(row):
     return [cell.text for cell in row]
 
 
-def test_table_2():
-    table = accuracy(Grid.of([*MINLOSS, *SELECTR]))
-    row = texts(row_of(table, "N-Queens", "MinLoss"))
-    assert row[2:] == [
-        *("66.67 (100.00)", "77.29 (78.00)", "−10.62"),
-        *("50.00 (25.00)", "77.22 (77.82)", "−27.22"),
-        *("60.00 (70.00)", "77.28 (77.97)", "−17.28"),
-        "3",
-    ]
-    empty = texts(row_of(table, "Sudoku", "Naive"))
-    assert empty[2:] == ["", "87.85 (89.08)", "", "", "9.13 (10.59)", "", "", "48.49 (49.84)", "", ""]
-    assert row_of(table, "N-Queens", "SelectR")[8].best
-    assert not row_of(table, "N-Queens", "MinLoss")[8].best
-    assert len(table.rows) == 21
+def test_accuracy_by_recipe_has_the_mean_over_seeds_with_its_interval():
+    (row,) = by_recipe(Grid.of(MINLOSS)).rows
+    assert texts(row)[:4] == ["N-Queens", "nqueens/minloss", "nqueens-test", "10"]
+    for cell, shares in zip(row[4:7], ((50, 100, 50), (50, 25, 75), (50, 70, 60)), strict=True):
+        half = t.ppf(0.975, 2) * np.std(shares, ddof=1) / math.sqrt(3)
+        mean = np.mean(shares)
+        assert cell.numbers == pytest.approx({"mean": mean, "low": mean - half, "high": mean + half})
+        assert cell.text == f"{mean:.2f} [{max(mean - half, 0):.2f}, {min(mean + half, 100):.2f}]"
+    assert texts(row)[7:] == ["3", "123 s, CPU"]
+    # With one seed the interval is that over the queries.
+    (row,) = by_recipe(Grid.of(MINLOSS[:1])).rows
+    low, high = (100 * end for end in wilson(5, 10))
+    assert row[6].text == f"50.00 [{low:.1f}, {high:.1f}]"
 
 
-def test_every_number_has_its_commands():
-    cell = row_of(accuracy(Grid.of(MINLOSS)), "N-Queens", "MinLoss")[2]
-    expected = {f"oneofmany train nqueens/minloss --seed {seed}" for seed in (42, 1729, 3120)}
-    assert set(cell.commands) == {*expected, "oneofmany evaluate RUN nqueens-test"}
-    for table in all_tables(Grid.of(fake_grid(queries=200))):
-        for column, *cells in zip(table.columns, *table.rows, strict=True):
-            if column.name == "ours":
-                assert all(bool(cell.commands) == bool(cell.text) for cell in cells), (table.name, column)
-
-
-def test_standard_errors():
-    # overall 50, 70, 60: standard deviation 10, standard error 10 / sqrt(3), t(2) at 97.5 % is 4.3027.
-    row = texts(row_of(standard_errors(Grid.of(MINLOSS)), "N-Queens", "MinLoss"))
-    assert row[8:] == ["60.00 ± 5.77", "35.2 – 84.8", "77.28 ± 0.48", "3"]
-    one = texts(row_of(standard_errors(Grid.of(MINLOSS[:1])), "N-Queens", "MinLoss"))
-    assert one[8:] == ["", "", "77.28 ± 0.48", "1"]
-
-
-def test_swapped_headers_are_corrected_and_said():
-    table = standard_errors(Grid.of([]))
-    assert texts(row_of(table, "Sudoku", "Unique"))[10] == "77.79 ± 1.96"
-    assert "exchanged" in table.note
-
-
-def test_seed_gains_of_shared_seeds():
-    table = seed_gains(Grid.of([*MINLOSS, *SELECTR]))
-    # 80 - 50 and 90 - 70; standard error of 30 and 20 is 5.
-    assert texts(row_of(table, "42"))[1:3] == ["+30.00", "+3.40"]
-    assert texts(row_of(table, "1729"))[1:3] == ["+20.00", "+2.53"]
-    assert texts(row_of(table, "3120"))[1:3] == ["", "+1.39"]
-    assert texts(row_of(table, "mean"))[1:3] == ["+25.00 ± 5.00", "+2.44"]
-
-
-def test_significance_between_the_runs_that_dev_picks():
-    # SelectR 42 (queries 0-7) against MinLoss 1729 (0-6): one discordant query.
-    row = texts(row_of(significance(Grid.of([*MINLOSS, *SELECTR])), "N-Queens"))
-    assert row == ["N-Queens", "1", "0", "7", "2", "1", "1e-16"]
-
-
-def test_significance_needs_the_same_data():
+def test_objectives_are_compared_on_the_same_queries_and_seeds():
+    (row,) = compared(Grid.of([*MINLOSS, *SELECTR])).rows
+    assert texts(row)[:2] == ["N-Queens", "SelectR − MinLoss"]
+    # 80 - 50 and 90 - 70 of the two seeds that both have.
+    assert row[4].numbers["points"] == pytest.approx(25)
+    assert row[4].numbers["high"] == pytest.approx(25 + t.ppf(0.975, 1) * 5)
+    # Seed 42: queries 0-7 against 0, 1, 2, 6, 7.
+    assert row[5].numbers["p"] == pytest.approx(binomtest(3, 3).pvalue)
+    assert row[6].text == "2"
+    assert not compared(Grid.of(MINLOSS)).rows
     other = run("selectr", 42, range(8), 0.6, checksum="other")
-    assert texts(row_of(significance(Grid.of([*MINLOSS, other])), "N-Queens"))[1:6] == [""] * 5
+    assert not compared(Grid.of([*MINLOSS, other])).rows
 
 
-def test_four_cells():
-    runs = []
-    for recipe, train, select_on, right in (
-        ("sudoku/unique", "sudoku-train", "overall", range(8)),
-        ("sudoku/unique-os-dev", "sudoku-train", "os", range(7)),
-        ("sudoku/unique-180k", "sudoku-os-train", "overall", range(6)),
-        ("sudoku/unique-180k-os-dev", "sudoku-os-train", "os", range(5)),
-    ):
-        evaluation = fake_evaluation(np.isin(np.arange(10), right), TOTAL, task="sudoku", size=9)
-        about = {"name": train, "checksum": train, "queries": 10}
-        record = fake_record(recipe, 42, {"sudoku-test": evaluation}, network="rrn", train=about)
-        record["settings"]["select_on"] = select_on
-        runs.append(record)
-    grid = Grid.of(runs)
-    table = unique_training(grid)
-    assert texts(row_of(table, "10k", "OS and MS"))[2:] == [
-        "100.00",
-        "89.19",
-        "+10.81",
-        "50.00",
-        "66.39",
-        "−16.39",
-        "1",
-    ]
-    assert texts(row_of(table, "10k", "OS alone"))[2:] == ["100.00", "", "", "25.00", "", "", "1"]
-    assert texts(row_of(table, "180k", "OS and MS"))[2:] == ["100.00", "", "", "0.00", "", "", "1"]
-    assert texts(row_of(table, "180k", "OS alone"))[2:] == ["83.33", "94.32", "−10.99", "0.00", "24.48", "−24.48", "1"]
-    # Its variants are in this table, so they need none of their own, and Table 2 has the paper's cell alone.
-    assert not any(table.name.startswith("own-") for table in all_tables(grid))
-    assert texts(row_of(accuracy(grid), "Sudoku", "Unique"))[2] == "100.00"
+def test_any_part_of_a_grid_makes_tables():
+    rng = np.random.default_rng(0)
+    records = fake_grid(queries=60)
+    for share in (0, 0.02, 0.1, 0.5, 1):
+        part = [record for record in records if rng.random() < share]
+        for table in user_tables(Grid.of(part)):
+            assert all(len(row) == len(table.columns) for row in table.rows)
+            table.markdown()
+            table.csv()
+            assert not table.filled or part
+
+
+def test_runs_without_evaluations_or_subsets():
+    only_os = fake_record("nqueens/naive", 42, {"nqueens-test": fake_evaluation([True, False], [1, 1])})
+    grid = Grid.of([only_os, fake_record("nqueens/unique", 42, {}, dev=None)])
+    assert [texts(row)[0] for row in every_run(grid).rows] == ["nqueens/naive/42", "nqueens/unique/42"]
+    assert [texts(row)[5] for row in by_recipe(grid).rows] == [""]
+    for table in user_tables(grid):
+        table.csv()
 
 
 @pytest.mark.parametrize(
@@ -148,18 +106,7 @@ def test_four_cells():
 )
 def test_variants(recipe, variant):
     objective = "unique" if "unique" in recipe else "selectr" if "selectr" in recipe else "naive"
-    assert variant_of({"recipe": recipe, "objective": objective}) == variant
-
-
-def test_larger_batches_have_the_papers_tables_too():
-    larger = [fake_record("nqueens/minloss/large-batch", seed, MINLOSS[0]["evaluations"]) for seed in (1, 2)]
-    grid = Grid.of([*larger, MINLOSS[0]])
-    assert [one.variants.get("nqueens") for one in grid.schedules()] == ["large-batch", ""]
-    tables = {table.name: table for table in all_tables(grid)}
-    assert row_of(tables["table-2-accuracy"], "N-Queens", "MinLoss")[-1].text == "2"
-    assert row_of(tables["table-2-accuracy-other-schedule"], "N-Queens", "MinLoss")[-1].text == "1"
-    assert not any(name.startswith("own-") for name in tables)
-    assert [set(one.variants.values()) for one in Grid.of([]).schedules()] == [{""}]
+    assert variant_of(fake_record(recipe, 42, {}, objective=objective)) == variant
 
 
 def test_starts_are_never_mixed():
@@ -188,18 +135,15 @@ def test_starts_are_never_mixed():
         "chosen with the checker",
     ]
     # One trajectory alone enters the accuracy tables.
-    assert texts(own_results(grid, "equivariant").rows[0])[6] == "70.00"
+    assert by_recipe(grid).rows[0][6].numbers["accuracy"] == 70
 
 
-def test_own_results_and_other_data():
+def test_other_data():
     evaluations = {
         "nqueens-test": fake_evaluation(np.arange(10) < 7, TOTAL),
         "nqueens14-test": fake_evaluation(np.arange(10) < 3, TOTAL, name="nqueens14-test", size=14),
     }
     grid = Grid.of([fake_record("nqueens/minloss/equivariant", 42, evaluations, network="equivariant")])
-    (row,) = own_results(grid, "equivariant").rows
-    low, high = (100 * evaluations["nqueens-test"]["overall"][end] for end in ("low", "high"))
-    assert texts(row)[6:] == ["70.00", f"{low:.1f} – {high:.1f}", "77.28", "−7.28", "1"]
     (row,) = other_data(grid).rows
     assert texts(row) == [
         "nqueens/minloss/equivariant",
@@ -214,48 +158,11 @@ def test_own_results_and_other_data():
     ]
 
 
-def test_small_boards_are_not_compared_with_the_paper():
-    evaluation = fake_evaluation(np.arange(10) < 7, TOTAL, size=8)
-    grid = Grid.of([fake_record("nqueens/minloss/tiny", 42, {"nqueens-test": evaluation}, network="equivariant")])
-    assert "paper" not in [column.name for column in own_results(grid, "tiny").columns]
-
-
-def test_table_1():
-    train = {"name": "nqueens-train", "checksum": "a", "queries": 200, "ms_queries": 20, "solutions_per_ms_query": 2.25}
-    record = fake_record("nqueens/minloss", 42, MINLOSS[0]["evaluations"], train=train)
-    table = data_statistics(Grid.of([record]))
-    assert texts(row_of(table, "nqueens-train"))[1:] == ["200", "165,744", "10.00", "7.04", "2.25", "2.1"]
-    assert texts(row_of(table, "nqueens-test"))[1:] == ["10", "10,000", "40.00", "16.67", "2.50", "2.2"]
-    assert texts(row_of(table, "nqueens-dev"))[1:] == ["100", "", "", "", "", ""]
-    assert texts(row_of(table, "sudoku-test"))[1:] == ["", "10,000", "", "50.00", "", "13.7"]
-
-
-def test_any_part_of_a_grid_makes_tables():
-    rng = np.random.default_rng(0)
-    records = fake_grid(queries=60)
-    for share in (0, 0.02, 0.1, 0.5, 1):
-        part = [record for record in records if rng.random() < share]
-        for table in all_tables(Grid.of(part)):
-            assert all(len(row) == len(table.columns) for row in table.rows)
-            table.markdown()
-            table.csv()
-            assert not table.filled or part
-
-
-def test_runs_without_evaluations_or_subsets():
-    only_os = fake_record("nqueens/naive", 42, {"nqueens-test": fake_evaluation([True, False], [1, 1])})
-    grid = Grid.of([only_os, fake_record("nqueens/unique", 42, {}, dev=None)])
-    assert texts(row_of(accuracy(grid), "N-Queens", "Naive"))[5] == ""
-    assert [texts(row)[0] for row in every_run(grid).rows] == ["nqueens/naive/42", "nqueens/unique/42"]
-    for table in all_tables(grid):
-        table.csv()
-
-
 def test_settings_are_tuned_on_dev():
     worse, better = (
-        fake_record("nqueens/minloss", s, MINLOSS[0]["evaluations"], dev=d) for s, d in ((42, 0.4), (42, 0.6))
+        fake_record("nqueens/minloss", s, MINLOSS[0].evaluations, dev=d) for s, d in ((42, 0.4), (42, 0.6))
     )
-    worse["settings"]["decay"] = 1e-5
+    worse = changed(worse, decay=1e-5)
     unfinished = fake_record("nqueens/naive", 42, {}, finished=False)
     grid = Grid.of([worse, better, better, unfinished])
     assert grid.runs == (better,)
@@ -264,10 +171,9 @@ def test_settings_are_tuned_on_dev():
         ("nqueens/minloss/42", "other", "dev"),
         ("nqueens/naive/42", "it", "finished"),
     ]
-    several = [fake_record("nqueens/minloss", s, MINLOSS[0]["evaluations"], dev=0.1) for s in (1, 2)]
-    for record in several:
-        record["settings"]["decay"] = 0
-    assert [r["seed"] for r in Grid.of([better, *several]).runs] == [1, 2]
+    several = [fake_record("nqueens/minloss", s, MINLOSS[0].evaluations, dev=0.1) for s in (1, 2)]
+    several = [changed(record, decay=0) for record in several]
+    assert [r.seed for r in Grid.of([better, *several]).runs] == [1, 2]
 
 
 def test_csv_has_full_precision_and_markdown_keeps_its_cells():
@@ -276,15 +182,6 @@ def test_csv_has_full_precision_and_markdown_keeps_its_cells():
     rows = list(csv.reader(io.StringIO(table.csv())))
     assert rows == [["l", "OS x mean", "OS x best", "y", "commands"], ["a|b\n<i>", "1.2345", "4.0", "", "run --x"]]
     assert "| a\\|b &lt;i> | 1.23 (4) |  |" in table.markdown()
-
-
-def test_arrays_come_back():
-    rng = np.random.default_rng(0)
-    valid, total, givens = rng.random(13) < 0.5, rng.integers(1, 60, 13), rng.integers(17, 35, 13)
-    evaluation = fake_evaluation(valid, total, givens)
-    assert (valid_of(evaluation) == valid).all()
-    assert (totals_of(evaluation) == total).all()
-    assert (givens_of(evaluation) == givens).all()
 
 
 def test_bins_against_counting():
@@ -303,29 +200,3 @@ def test_small_bins_are_joined_and_unknown_totals_left_out():
     total = np.array([1] * 5 + [2] * 40 + [3] * 10 + [7] * 12 + [-1] * 9)
     bins = bins_of(fake_evaluation(np.ones(len(total), bool), total))
     assert [(b.label, b.total) for b in bins] == [("1", 5), ("2–7", 62)]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda record: record.pop("recipe"),
-        lambda record: record.update(seed="42"),
-        lambda record: record["evaluations"]["nqueens-test"].pop("valid"),
-        lambda record: record["evaluations"]["nqueens-test"].update(valid="????"),
-        lambda record: record["evaluations"]["nqueens-test"].update(total="AAAA"),
-        lambda record: record["evaluations"]["nqueens-test"]["overall"].update(correct=3),
-        lambda record: record["evaluations"]["nqueens-test"]["data"].update(queries=11),
-    ],
-)
-def test_damaged_records_are_named(damage):
-    record = run("minloss", 42, [0, 1, 2, 6, 7], 0.5)
-    assert check_record(record, "x.json") is record
-    damage(record)
-    with pytest.raises(FileError, match=r"x\.json"):
-        check_record(record, "x.json")
-
-
-def test_names_of_the_paper_are_in_order():
-    assert [cell.text for cell, *_ in (row[1:] for row in accuracy(Grid.of([])).rows[:7])] == [
-        paper.name_of(objective) for objective in paper.OBJECTIVES
-    ]

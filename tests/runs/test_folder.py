@@ -54,7 +54,7 @@ def test_what_a_kill_leaves_before_the_configuration_is_no_run_yet(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is damaged: it is no JSON"),
+        ("{", "is damaged: it is not JSON"),
         ("[]", "is damaged: expected a JSON object"),
         ("{}", "has a format that this version cannot read"),
         ('{"format": 99}', "has a format that this version cannot read: upgrade oneofmany"),
@@ -71,7 +71,7 @@ def test_no_run_folder(tmp_path):
         with pytest.raises(FileError, match=r"is not a run folder: it has no config\.json"):
             RunFolder.open(path)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(FileError, match="is damaged: it is no JSON"):
+    with pytest.raises(FileError, match="is damaged: it is not JSON"):
         read_json(tmp_path / "bytes.json")
     with pytest.raises(FileError, match="cannot be read"):
         read_json(tmp_path / "none.json")

@@ -10,7 +10,9 @@ import torch
 from rich.table import Table
 
 from oneofmany.cli.terminal import draw_boards, results, say
+from oneofmany.evaluation import Record, Score
 from oneofmany.evaluation.predictions import load_predictions
+from oneofmany.evaluation.record import SUBSETS
 
 TRAINED = {
     "naive": "every listed solution is a target at once (Eq. 1)",
@@ -33,8 +35,7 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     from oneofmany.data import Dataset
     from oneofmany.data.benchmark import find_benchmark
     from oneofmany.extras import missing
-    from oneofmany.report import read_records, write_report
-    from oneofmany.report.boards import trace_runs
+    from oneofmany.report import read_records, trace_runs, write_report
 
     console = results()
     say("1. data: 8 queens, two of them given (the first call compiles the enumerator, about half a minute)")
@@ -71,15 +72,15 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     return 0
 
 
-def _table(records: list[dict[str, Any]], queries: int, several: int) -> Table:
+def _table(records: list[Record], queries: int, several: int) -> Table:
     title = f"\n{queries} test queries, {several} of them with several solutions (MS): valid answers, 95 % interval"
     table = Table(title=title, title_justify="left")
     for column in ("objective", "one solution (OS)", "several (MS)", "all"):
         table.add_column(column, justify="left" if column == "objective" else "right", no_wrap=True)
-    by_objective = {record["objective"]: record for record in records}
+    by_objective = {record.objective: record for record in records}
     for objective in TRAINED:
-        found = next(iter(by_objective[objective]["evaluations"].values()))
-        table.add_row(objective, *(_score(found[part]) for part in ("os", "ms", "overall")))
+        found = next(iter(by_objective[objective].evaluations.values()))
+        table.add_row(objective, *(_score(found.scores.of(part)) for part in SUBSETS))
     return table
 
 
@@ -94,10 +95,10 @@ def _telling_row(test: Any, runs: dict[str, Path]) -> int:
     return int(rows[0] if len(rows) else np.argmax(telling))
 
 
-def _score(score: dict[str, Any]) -> str:
-    if score["accuracy"] is None:
+def _score(score: Score) -> str:
+    if score.accuracy is None or score.low is None or score.high is None:
         return "-"
-    return f"{100 * score['accuracy']:.1f} % ({100 * score['low']:.0f} to {100 * score['high']:.0f})"
+    return f"{100 * score.accuracy:.1f} % ({100 * score.low:.0f} to {100 * score.high:.0f})"
 
 
 def _solve(console: Any, data: Any, row: int, run: Path, objective: str) -> None:

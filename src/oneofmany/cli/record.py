@@ -19,14 +19,14 @@ def record(
 ) -> None:
     """Write the record of every run, all that a report needs of it, as one JSON file named from recipe and seed.
 
-    Example: oneofmany record runs/nqueens/*/42 --out results/nqueens
+    Example: oneofmany record runs/nqueens/*/42 --out records/nqueens
 
     Args:
         runs: run folders; the logs that a sweep puts beside them are passed over.
         out: the folder for the files; it is made where it does not exist.
         force: overwrite existing files.
     """
-    from oneofmany.runs import read_record, save_record
+    from oneofmany.evaluation import read_record, save_record
 
     runs = tuple(run for run in runs if run.suffix != ".log" or run.is_dir())
     if not runs:
@@ -35,10 +35,10 @@ def record(
     sources: dict[Path, Path] = {}
     for run in runs:
         one = read_record(run)
-        path = out / f"{one['name'].replace('/', '-')}.json"
+        path = out / f"{one.name.replace('/', '-')}.json"
         if path in sources:
             raise FileError(
-                f"{sources[path]} and {run} have the same recipe and seed ({one['name']}): write their records into "
+                f"{sources[path]} and {run} have the same recipe and seed ({one.name}): write their records into "
                 "different folders"
             )
         records[path], sources[path] = one, run
@@ -48,7 +48,7 @@ def record(
     for path, one in records.items():
         save_record(one, path, force)
         print(path)
-        if not one["finished"]:
+        if not one.finished:
             say(f"{sources[path]} is not finished, which its record says")
-        if not one["evaluations"]:
+        if not one.evaluations:
             say(f"{sources[path]} has no evaluations: run `oneofmany evaluate {sources[path]} DATA` first")

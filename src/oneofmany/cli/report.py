@@ -1,4 +1,4 @@
-"""``oneofmany report``: tables, claims, figures and boards of runs as one HTML file."""
+"""``oneofmany report``: tables, figures and boards of runs as one HTML file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def report(
     boards: Path | None = None,
     force: bool = False,
 ) -> None:
-    """Make one self-contained HTML file from runs: the paper's tables, claims and figures, and a board viewer.
+    """Make one self-contained HTML file from runs: tables of their accuracy, figures, and a board viewer.
 
-    Example: oneofmany report runs/ results/ --out report.html --export figures/
+    Example: oneofmany report runs/ records/ --out report.html --export figures/
 
     Example: oneofmany report runs/ --boards data/nqueens-test.safetensors --out report.html
 
@@ -38,7 +38,7 @@ def report(
     records, viewers = read_records(runs, say), []
     if boards is not None:
         from oneofmany.data import Dataset
-        from oneofmany.report.boards import trace_runs
+        from oneofmany.report import trace_runs
 
         folders = [path for path, _ in find_runs(runs) if path.is_dir()]
         viewers = trace_runs(folders, Dataset.load(boards))

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from oneofmany.cli.evaluate import print_table
 from oneofmany.cli.terminal import say
-from oneofmany.runs.folder import read_json
+from oneofmany.files import read_json
 from oneofmany.training.jobs import Job, state_of
 from oneofmany.training.phases import phases_of
 from oneofmany.training.queue import TRAIN, Entry, QueueWatch

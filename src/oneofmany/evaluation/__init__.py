@@ -1,7 +1,9 @@
-"""Evaluation: accuracy by validity of networks and of runs, predictions on disk, statistics over seeds and networks."""
+"""Evaluation: accuracy by validity, of networks and of runs; predictions and records on disk; statistics."""
 
 from typing import TYPE_CHECKING, Any
 
+from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores
+from oneofmany.evaluation.record_file import read_record, save_record
 from oneofmany.evaluation.scores import Score, wilson
 from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mcnemar, over_seeds
 
@@ -14,12 +16,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Compared",
     "Comparison",
+    "DataInfo",
+    "Dev",
     "Evaluated",
+    "Evaluation",
     "Gain",
+    "History",
     "McNemar",
     "Outcomes",
     "Readout",
+    "Record",
     "Score",
+    "Scores",
     "SeedSummary",
     "compare_runs",
     "evaluate",
@@ -28,7 +36,9 @@ __all__ = [
     "load_predictions",
     "mcnemar",
     "over_seeds",
+    "read_record",
     "save_predictions",
+    "save_record",
     "wilson",
 ]
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from oneofmany.data import Dataset
+from oneofmany.evaluation.record_file import read_record
 from oneofmany.evaluation.scores import Score
 from oneofmany.evaluation.statistics import McNemar, mcnemar
 from oneofmany.files import FileError
-from oneofmany.runs import read_record, valid_bits
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,15 @@ def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, nam
 
 def _valid(run: Path, data: Path, dataset: Dataset, name: str) -> np.ndarray:
     """bool [Q]: which queries a run answered with a solution, from the predictions that it keeps."""
-    evaluations = read_record(run)["evaluations"]
+    evaluations = read_record(run).evaluations
     if name not in evaluations:
         others = f" (but on {', '.join(evaluations)})" if evaluations else ""
         command = ["oneofmany", "evaluate", str(run), str(data), *([] if name == data.stem else ["--name", name])]
         raise FileError(f"{run} has no predictions on {name}{others}: make them with `{shlex.join(command)}`")
-    there, here = evaluations[name]["data"], dataset.header()["checksum"]
-    if there["checksum"] != here:
+    there, here = evaluations[name].data, dataset.header()["checksum"]
+    if there.checksum != here:
         raise FileError(
-            f"{run} was evaluated on other data ({there['name']}, {there['checksum']}) than {data} ({here}): use the "
+            f"{run} was evaluated on other data ({there.name}, {there.checksum}) than {data} ({here}): use the "
             "same data, or evaluate again with --force"
         )
-    return valid_bits(evaluations[name])
+    return evaluations[name].valid

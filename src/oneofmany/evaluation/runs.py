@@ -23,7 +23,7 @@ import oneofmany
 from oneofmany.data import Dataset
 from oneofmany.evaluation.accuracy import Outcomes, evaluate
 from oneofmany.evaluation.predictions import load_predictions, save_predictions
-from oneofmany.files import FileError, check_writable
+from oneofmany.files import FileError, check_writable, checksum_of
 from oneofmany.networks.inference import StartCriterion
 from oneofmany.networks.kernels import Precision, precision_for
 from oneofmany.networks.saved import SavedNetwork, load_network
@@ -31,7 +31,6 @@ from oneofmany.progress import Progress
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
-from oneofmany.runs.record import checksum_of
 
 Device = Literal["auto", "cpu", "cuda"]
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oneofmany.evaluation.statistics import SeedSummary
-from oneofmany.report.records import Record, Score, commands_of, over_runs, percent, test_evaluation
-from oneofmany.report.table import Cell
+import numpy as np
+
+from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
+from oneofmany.evaluation.scores import Score
+from oneofmany.evaluation.statistics import SeedSummary, mcnemar
+from oneofmany.report.grid import commands_of, over_dev, over_runs, summarise, test_evaluation
+from oneofmany.report.table import Cell, signed
+
+Runs = Sequence[tuple[Record, Evaluation]]
+"""Runs with one evaluation each."""
 
 
 def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
@@ -30,14 +37,14 @@ def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 def wilson_cell(score: Score | None, commands: tuple[str, ...]) -> Cell:
     """``99.87 [99.7, 99.9]``: one run's accuracy and Wilson's interval over the queries."""
-    value, low, high = (percent(score, key) for key in ("accuracy", "low", "high"))
-    if value is None or low is None or high is None:
+    if score is None or score.accuracy is None or score.low is None or score.high is None:
         return Cell()
-    numbers = {"accuracy": value, "low": low, "high": high}
-    return Cell(f"{value:.2f} [{low:.1f}, {high:.1f}]", numbers, commands)
+    numbers = {"accuracy": 100 * score.accuracy, "low": 100 * score.low, "high": 100 * score.high}
+    text = "{accuracy:.2f} [{low:.1f}, {high:.1f}]".format(**numbers)
+    return Cell(text, numbers, commands)
 
 
-def accuracy_cell(records: Sequence[Record], subset: str, top: bool = False) -> Cell:
+def accuracy_cell(records: Sequence[Record], subset: Subset, top: bool = False) -> Cell:
     """Mean and best of the runs' test evaluations."""
     return mean_and_best(over_runs(records, subset), test_commands(records), top)
 
@@ -47,17 +54,51 @@ def test_commands(records: Sequence[Record]) -> tuple[str, ...]:
     return commands_of(records, map(test_evaluation, records))
 
 
-def interval_cell(records: Sequence[Record], subset: str) -> Cell:
-    """``78.9 – 80.5``: Student's t over seeds; with one seed Wilson's over the queries."""
-    summary = over_runs(records, subset)
-    if summary is None:
+def commands(runs: Runs) -> tuple[str, ...]:
+    """The commands that trained and evaluated."""
+    return commands_of((record for record, _ in runs), (evaluation for _, evaluation in runs))
+
+
+def summary_of(runs: Runs, subset: Subset) -> SeedSummary | None:
+    """Over seeds, in percent."""
+    return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in runs)
+
+
+def accuracy_cells(runs: Runs) -> list[Cell]:
+    """OS, MS and overall over seeds."""
+    return [with_interval(summary_of(runs, subset), commands(runs)) for subset in SUBSETS]
+
+
+def dev_cells(records: Sequence[Record]) -> list[Cell]:
+    """The same on dev, of the kept weights, as training saw it."""
+    return [with_interval(over_dev(records, subset), commands_of(records)) for subset in SUBSETS]
+
+
+def training_cell(records: Sequence[Record]) -> Cell:
+    """``93 s, NVIDIA H200``: mean seconds of training over seeds, and on what."""
+    seconds = [record.seconds for record in records if record.seconds is not None]
+    if not seconds:
         return Cell()
-    ends = {"low": summary.low, "high": summary.high}
-    if summary.low is None:
-        (score,) = (e[subset] for r in records if (e := test_evaluation(r)) is not None and e[subset]["total"])
-        ends = {end: percent(score, end) for end in ends}
-    known = {end: value for end, value in ends.items() if value is not None}
-    return Cell(" – ".join(f"{value:.1f}" for value in known.values()), known)
+    mean = float(np.mean(seconds))
+    return Cell(", ".join([f"{mean:,.0f} s", *sorted({r.device for r in records} - {""})]), {"seconds": mean})
+
+
+def against(runs: Runs, others: Runs) -> Cell:
+    """McNemar's p between the first runs of the same seed and data."""
+    by_seed = {record.seed: (record, evaluation) for record, evaluation in others}
+    for record, evaluation in runs:
+        other, theirs = by_seed.get(record.seed, (record, evaluation))
+        if other is not record and theirs.data.checksum == evaluation.data.checksum:
+            found = mcnemar(evaluation.valid, theirs.valid)
+            return Cell(f"{found.p:.3g}", {"p": found.p}, commands([(record, evaluation), (other, theirs)]))
+    return Cell()
+
+
+def difference(one: float, other: float) -> Cell:
+    """The first minus the second, in points."""
+    points = one - other
+    tone = "" if abs(points) < 1 else "up" if points > 0 else "down"
+    return Cell(signed(points), {"points": points}, tone=tone)
 
 
 def seeds_cell(records: Sequence[Record]) -> Cell:

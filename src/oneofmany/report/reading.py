@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from oneofmany.files import FileError
-from oneofmany.report.records import Record, check_record
-
-APART = ("learned", "anchor", "tuning", "controls")
-"""Record files in a folder of such a name, or in a folder inside of it, stand beside the runs that count and never in
-their place: experiments, the literal runs, tried settings, controls."""
+from oneofmany.evaluation.record import Record
+from oneofmany.evaluation.record_file import read_record
+from oneofmany.files import FileError, read_json
 
 
 def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None) -> list[Record]:
@@ -21,20 +17,16 @@ def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lamb
         paths: run folders, record files (.json), or folders that are searched for both.
         tell: called with a sentence about every file of a searched folder that does not count.
     """
-    from oneofmany.runs import read_record
-
     records = []
     for path, named in find_runs(paths, tell):
-        record = check_record(read_record(path), str(path))
-        if path.is_file() and (apart := _apart(path)):
-            record["apart"] = apart
-        elif not record["evaluations"]:  # of what is set apart, what dev said in training is enough
+        record = read_record(path)
+        if not record.evaluations:
             sentence = f"{path} has no evaluations: run `oneofmany evaluate {path} DATA` first"
             if named:
                 raise FileError(sentence)
             tell(sentence)
         records.append(record)
-    if not any(record["evaluations"] or "apart" in record for record in records):
+    if not any(record.evaluations for record in records):
         raise FileError(f"none of the {len(records)} runs found has an evaluation: run `oneofmany evaluate` first")
     return records
 
@@ -59,15 +51,6 @@ def find_runs(
     return found
 
 
-def _apart(path: Path) -> str:
-    """``controls/NAME``, ``anchor``: where a record file stands apart; empty where it does not."""
-    folder = path.resolve().parent
-    for place in (folder, folder.parent):
-        if place.name in APART:
-            return folder.relative_to(place.parent).as_posix()
-    return ""
-
-
 def _is_run(path: Path) -> bool:
     return (path / "config.json").is_file()
 
@@ -84,13 +67,12 @@ def _search(folder: Path, tell: Callable[[str], None]) -> Iterator[Path]:
             if _looks_like_record(path):
                 yield path
             else:
-                tell(f"{path} is no record of a run: left out")
+                tell(f"{path} is not the record of a run: left out")
 
 
 def _looks_like_record(path: Path) -> bool:
     """Whether a file is meant as a record, also a damaged one: that is for its reader to complain about."""
     try:
-        value = json.loads(path.read_bytes())
-    except ValueError:
-        return True
-    return isinstance(value, dict) and "recipe" in value
+        return "recipe" in read_json(path)
+    except FileError as error:
+        return "JSON object" not in str(error)

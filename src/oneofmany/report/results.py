@@ -1,150 +1,213 @@
-"""What claims are checked against: the numbers of our runs, and the paper's published ones, asked in the same way."""
+"""Tables that any runs fill: accuracy by recipe, objectives compared, several starts, other data, every run."""
 
 from __future__ import annotations
 
-from statistics import fmean
-from typing import Protocol
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 
-import numpy as np
+from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Scores, Subset
+from oneofmany.evaluation.statistics import gain
+from oneofmany.report.cells import (
+    Runs,
+    against,
+    commands,
+    count_cell,
+    mean_and_best,
+    number_cell,
+    summary_of,
+    training_cell,
+    wilson_cell,
+    with_interval,
+)
+from oneofmany.report.grid import (
+    Grid,
+    commands_of,
+    dev_score,
+    name_of,
+    order_of,
+    shared_data,
+    summarise,
+    test_evaluation,
+    tested,
+    titled,
+    variant_of,
+)
+from oneofmany.report.table import Cell, Column, Table, columns, signed
 
-from oneofmany.evaluation.statistics import mcnemar
-from oneofmany.report import paper
-from oneofmany.report.bins import Bin, bins_of
-from oneofmany.report.comparisons import by_seed, compared_pair, unique_runs
-from oneofmany.report.records import Grid, Record, over_runs, test_evaluation
-
-FIRST_ENTRIES = 3
-"""The joint phase's first evaluations, which stand for "the initial several batches"."""
-
-
-class Results(Protocol):
-    """What claims are about: our runs or the paper's numbers; None or nothing where there is no number."""
-
-    def mean(self, task: str, objective: str, subset: str) -> float | None:
-        """Mean accuracy over seeds in percent."""
-        ...
-
-    def error(self, task: str, objective: str, subset: str) -> float | None:
-        """Its standard error."""
-        ...
-
-    def test(self, task: str) -> tuple[float, bool] | None:
-        """p of SelectR against MinLoss and whether SelectR is the better one."""
-        ...
-
-    def gains(self, task: str) -> dict[int, float]:
-        """Seed -> points of SelectR over MinLoss."""
-        ...
-
-    def unique(self, size: str, stopped: str, subset: str) -> float | None:
-        """Accuracy of the RRN on ``10k`` or ``180k`` OS queries, stopped on ``os`` or ``mixed`` dev queries."""
-        ...
-
-    def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """Accuracy on MS queries of the RRN on so many OS queries, stopped on OS dev queries and on mixed ones."""
-        ...
-
-    def curve(self, objective: str) -> list[Bin]:
-        """Sudoku by the number of solutions, the run that dev picks."""
-        ...
-
-    def exploratory(self, task: str) -> tuple[float, float] | None:
-        """Least and most percent of exploratory training queries of the runs, at first."""
-        ...
+ACCURACIES = ("", tuple(map(name_of, SUBSETS)))
+"""A group of columns: OS, MS, overall."""
+WAYS = {None: "one trajectory", "chosen": "chosen without the rules", "checked": "chosen with the checker"}
+"""How the answer of a query comes about; never mixed."""
 
 
-class PapersResults:
-    """The published numbers."""
-
-    def mean(self, task: str, objective: str, subset: str) -> float | None:
-        """Table 2."""
-        return paper.TABLE_2[task, objective, subset].mean
-
-    def error(self, task: str, objective: str, subset: str) -> float | None:
-        """The appendix's table, its headers put right."""
-        return paper.STANDARD_ERRORS[task, objective, subset]
-
-    def test(self, task: str) -> tuple[float, bool] | None:
-        """Section 4.3."""
-        return paper.MCNEMAR[task], True
-
-    def gains(self, task: str) -> dict[int, float]:
-        """The appendix's table."""
-        return paper.SEED_GAINS[task]
-
-    def unique(self, size: str, stopped: str, subset: str) -> float | None:
-        """Unique of Table 2 and the published network."""
-        if (size, stopped) == ("10k", "mixed"):
-            return self.mean("sudoku", "unique", subset)
-        return paper.UNIQUE_180K.get(subset) if (size, stopped) == ("180k", "os") else None
-
-    def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """One of the two is published for either size."""
-        return self.unique(size, "os", "ms"), self.unique(size, "mixed", "ms")
-
-    def curve(self, objective: str) -> list[Bin]:
-        """Published as a figure alone."""
-        return []
-
-    def exploratory(self, task: str) -> tuple[float, float] | None:
-        """Published for no task in particular."""
-        return None
+def user_tables(grid: Grid) -> list[Table]:
+    """The tables of a report of any runs; those that no run fills as well."""
+    return [by_recipe(grid), compared(grid), several_starts(grid), other_data(grid), every_run(grid)]
 
 
-class OurResults:
-    """The numbers of the runs that count."""
+def by_recipe(grid: Grid) -> Table:
+    """Accuracy of every recipe on its test set: the mean over seeds with its interval."""
+    rows = []
+    for records in grid.by_recipe():
+        runs = tested(records)
+        if runs:
+            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe), Cell(runs[0][1].data.name)]
+            row += [count_cell(runs[0][1].data.queries), *(_accuracy(runs, subset) for subset in SUBSETS)]
+            rows.append((*row, count_cell(len(runs)), training_cell([record for record, _ in runs])))
+    rows.sort(key=lambda row: row[0].text)
+    return Table(
+        "accuracy",
+        "Accuracy by recipe, %",
+        (
+            *columns(("task", "recipe", "data"), (("", ("queries",)), ACCURACIES)),
+            *map(Column, ("seeds", "training")),
+        ),
+        tuple(rows),
+        "An answer is right where it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
+        "interval (95 %), cut at 0 and 100; with one seed Wilson's interval over the queries.",
+        labels=3,
+    )
 
-    def __init__(self, grid: Grid) -> None:
-        self.grid, self.schedule = grid, grid.counting()
 
-    def _at(self, task: str, objective: str) -> list[Record]:
-        return self.grid.at(task, objective, self.schedule.variants[task])
+def _accuracy(runs: Runs, subset: Subset) -> Cell:
+    if len(runs) == 1:
+        return wilson_cell(runs[0][1].scores.of(subset), commands(runs))
+    return with_interval(summary_of(runs, subset), commands(runs))
 
-    def mean(self, task: str, objective: str, subset: str) -> float | None:
-        """Over the runs with the paper's network and settings."""
-        summary = over_runs(self._at(task, objective), subset)
-        return None if summary is None else summary.mean
 
-    def error(self, task: str, objective: str, subset: str) -> float | None:
-        """None with one seed."""
-        summary = over_runs(self._at(task, objective), subset)
-        return None if summary is None else summary.standard_error
+def compared(grid: Grid) -> Table:
+    """Objectives of the same task and variant: how far each is behind the best, on the same queries."""
+    rows = []
+    for task, variant in dict.fromkeys((record.task, variant_of(record)) for record in grid.runs):
+        found = {r.objective for r in grid.runs if (r.task, variant_of(r)) == (task, variant)}
+        of = {o: tested(grid.at(task, o, variant)) for o in sorted(found, key=lambda one: order_of(task, one))}
+        means = {o: summary.mean for o, runs in of.items() if (summary := summary_of(runs, "overall")) is not None}
+        if len(means) < 2 or not shared_data([one for o in means for one in of[o]]):
+            continue
+        best = max(means, key=lambda objective: means[objective])
+        for other in (objective for objective in means if objective != best):
+            row = [Cell(name_of(task) + (f" ({variant})" if variant else ""))]
+            row += [Cell(f"{name_of(best)} − {name_of(other)}")]
+            row += [_gain(of[best], of[other], subset) for subset in SUBSETS]
+            seeds = {record.seed for record, _ in of[best]} & {record.seed for record, _ in of[other]}
+            rows.append((*row, against(of[best], of[other]), count_cell(len(seeds))))
+    return Table(
+        "compared",
+        "Objectives compared: the best minus each other one, points",
+        (*columns(("task", "objectives"), (ACCURACIES, ("", ("p",)))), Column("seeds")),
+        tuple(rows),
+        "The best on all queries. Differences over the seeds that both have, with Student's t interval (95 %) where "
+        "there are several. p: exact McNemar test on all queries, the first of these seeds.",
+        labels=2,
+    )
 
-    def test(self, task: str) -> tuple[float, bool] | None:
-        """Exact, between the runs that dev picks."""
-        pair = compared_pair(self.grid, task, self.schedule.variants[task])
-        if pair is None:
-            return None
-        found = mcnemar(*pair[1])
-        return found.p, found.only_first > found.only_second
 
-    def gains(self, task: str) -> dict[int, float]:
-        """Of the seeds that both have."""
-        selectr, minloss = (by_seed(self._at(task, o), "overall") for o in ("selectr", "minloss"))
-        return {seed: selectr[seed] - minloss[seed] for seed in sorted(selectr.keys() & minloss.keys())}
+def _gain(ours: Runs, theirs: Runs, subset: Subset) -> Cell:
+    one, other = ({r.seed: 100 * a for r, e in runs if (a := e.scores.of(subset).accuracy) is not None} for runs in
+                  (ours, theirs))  # fmt: skip
+    shared = one.keys() & other.keys()
+    if not shared:
+        return Cell()
+    found = gain({seed: one[seed] for seed in shared}, {seed: other[seed] for seed in shared})
+    text, numbers = signed(found.mean), {"points": found.mean}
+    if found.low is not None and found.high is not None:
+        text, numbers = (
+            f"{text} [{signed(found.low)}, {signed(found.high)}]",
+            numbers
+            | {
+                "low": found.low,
+                "high": found.high,
+            },
+        )
+    return Cell(text, numbers, commands([*ours, *theirs]))
 
-    def unique(self, size: str, stopped: str, subset: str) -> float | None:
-        """Mean over seeds."""
-        summary = over_runs(unique_runs(self.grid, size, stopped, self.schedule), subset)
-        return None if summary is None else summary.mean
 
-    def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """Means over the seeds that both have, since seeds can differ by more than the way of stopping."""
-        runs = (unique_runs(self.grid, size, stopped, self.schedule) for stopped in ("os", "mixed"))
-        only, mixed = (by_seed(records, "ms") for records in runs)
-        shared = only.keys() & mixed.keys()
-        return (fmean(only[s] for s in shared), fmean(mixed[s] for s in shared)) if shared else (None, None)
+def by_evaluation(records: Iterable[Record]) -> dict[tuple[str, str], list[tuple[Record, Evaluation]]]:
+    """(recipe, name of the evaluation) -> its runs, in their order."""
+    found: dict[tuple[str, str], list[tuple[Record, Evaluation]]] = defaultdict(list)
+    for record in records:
+        for name, evaluation in record.evaluations.items():
+            found[record.recipe, name].append((record, evaluation))
+    return found
 
-    def curve(self, objective: str) -> list[Bin]:
-        """Bins of the test set."""
-        record = self.grid.best("sudoku", objective, self.schedule.variants["sudoku"])
-        evaluation = None if record is None else test_evaluation(record)
-        return [] if evaluation is None else bins_of(evaluation)
 
-    def exploratory(self, task: str) -> tuple[float, float] | None:
-        """All training queries, the closest solution being the one of the least loss."""
-        at_first = []
-        for record in self._at(task, "selectr"):
-            shares = [s for s in (record.get("history") or {}).get("exploratory_all_loss", []) if s is not None]
-            at_first += [100 * float(np.mean(shares[:FIRST_ENTRIES]))] if shares else []
-        return (min(at_first), max(at_first)) if at_first else None
+def scores_of(evaluation: Evaluation, way: str | None) -> Scores:
+    """The scores of one of ``WAYS``; those of one trajectory where there was one start."""
+    found = {None: evaluation.scores, "chosen": evaluation.chosen, "checked": evaluation.checked}[way]
+    return found or evaluation.scores
+
+
+def several_starts(grid: Grid) -> Table:
+    """Several noisy starts: one trajectory, the start chosen without the rules, the start chosen with the checker."""
+    rows = []
+    for (recipe, name), runs in by_evaluation(grid.runs).items():
+        if not all(evaluation.chosen for _, evaluation in runs):
+            continue
+        about, made = runs[0][1], commands(runs)
+        how = [f"{about.steps} steps"] if about.steps else []
+        row = [Cell(recipe), Cell(name), Cell(", ".join([*how, f"{about.starts} starts", f"by {about.choose}"]))]
+        for way in WAYS:
+            for subset in SUBSETS:
+                shares = [(record, scores_of(one, way).of(subset).accuracy) for record, one in runs]
+                row.append(mean_and_best(summarise(shares), made))
+        rows.append((*row, count_cell(len(runs))))
+    return Table(
+        "starts",
+        "Several noisy starts, accuracy in %",
+        (*columns(("recipe", "data", "how"), ((way, ACCURACIES[1]) for way in WAYS.values())), Column("seeds")),
+        tuple(rows),
+        "One trajectory is the first start. Chosen without the rules: the start whose belief moved least or that is "
+        "surest. Chosen with the checker: right where any start is a solution, which needs the rules at test time. "
+        "Mean over seeds (the run that dev picks).",
+        labels=3,
+    )
+
+
+def other_data(grid: Grid, shown: Callable[[Record, Evaluation], bool] = lambda record, evaluation: False) -> Table:
+    """Evaluations on data other than the task's test set: other sizes, other numbers of blanks or of steps.
+
+    Args:
+        grid: the runs.
+        shown: whether an evaluation is in another table already.
+    """
+    rows = []
+    for (recipe, name), runs in by_evaluation(grid.runs).items():
+        others = [(r, one) for r, one in runs if one is not test_evaluation(r) and not shown(r, one)]
+        if not others:
+            continue
+        about = others[0][1]
+        words = (recipe, name, about.data.size, about.data.queries, about.steps)
+        row = [Cell("" if word is None else f"{word:,}" if isinstance(word, int) else word) for word in words]
+        row += [mean_and_best(summary_of(others, subset), commands(others)) for subset in SUBSETS]
+        rows.append((*row, count_cell(len(others))))
+    return Table(
+        "other-data",
+        "Other data and numbers of steps, accuracy in %",
+        (*columns(("recipe", "data", "size", "queries", "steps"), (ACCURACIES,)), Column("seeds")),
+        tuple(rows),
+        "One trajectory. Mean over seeds (the run that dev picks).",
+        labels=5,
+    )
+
+
+def every_run(grid: Grid) -> Table:
+    """One row a run: dev, test with Wilson intervals, cell accuracy, agreement with a listed solution, cost."""
+    rows = []
+    for record in grid.all:
+        evaluation, dev = test_evaluation(record), dev_score(record)
+        row = [Cell(titled(record, record.name)), number_cell(None if dev < 0 else 100 * dev)]
+        made = commands_of([record], [evaluation])
+        row += [wilson_cell(evaluation and evaluation.scores.of(subset), made) for subset in SUBSETS]
+        for share in (evaluation and evaluation.cell_accuracy, evaluation and evaluation.listed.accuracy):
+            row.append(number_cell(None if share is None else 100 * share))
+        row += [number_cell(cost, ",.0f") for cost in (record.updates, record.seconds)]
+        rows.append((*row, Cell(record.device)))
+    test = (*ACCURACIES[1], "cells right", "listed")
+    return Table(
+        "runs",
+        "Every run",
+        columns(("run",), (("", ("dev",)), ("test, %", test), ("training", ("updates", "seconds", "device")))),
+        tuple(rows),
+        "In brackets Wilson's 95 % interval over the queries. Cells right: agreement with the closest listed solution, "
+        "givens included. Listed: the answer is one of the listed solutions.",
+    )

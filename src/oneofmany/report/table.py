@@ -1,4 +1,4 @@
-"""A table as plain data that can be written as Markdown and CSV; ``html`` writes the third form."""
+"""A table as plain data that can be written as Markdown and CSV; ``page`` writes the third form."""
 
 from __future__ import annotations
 
@@ -109,13 +109,6 @@ def columns(labels: Sequence[str], groups: Iterable[tuple[str, Sequence[str]]]) 
     """Columns of labels, then those of every group."""
     named = [Column(name, group) for group, names in groups for name in names]
     return (*(Column(label) for label in labels), *named)
-
-
-def difference(ours: float, paper: float) -> Cell:
-    """Ours minus the paper's, in points."""
-    points = ours - paper
-    tone = "" if abs(points) < 1 else "up" if points > 0 else "down"
-    return Cell(signed(points), {"points": points}, tone=tone)
 
 
 def slug(*words: str) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks import PredictionNetwork, draw_noise
 from oneofmany.networks.protocol import Readout, readout_of
+from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.problems import Batch
 
 MOST_FRAMES = 33
@@ -36,7 +40,7 @@ def trace(
         steps: how many steps to run; the network's own number if None.
         seed: of the noise, for a network that takes noise.
         readout: how an answer is read off, as in ``evaluate``; the network's own if None.
-        frames: keep at most so many steps: the first ones, and the others evenly.
+        frames: keep up to this number of steps: the first ones, and the others evenly.
 
     Returns:
         task, size, options, values, and ``boards``: for every query its givens, relations, solutions, the ``steps``
@@ -74,6 +78,36 @@ def trace(
         "values": problem.values,
         "boards": boards,
     }
+
+
+def trace_runs(runs: Iterable[str | Path], data: Dataset, queries: int = 3) -> list[tuple[str, dict[str, Any]]]:
+    """Let the networks of run folders answer the same few queries: of every recipe the run that dev picks.
+
+    Args:
+        runs: run folders; those of another task than the data's, or whose network cannot take its size, are left out.
+        data: where the queries come from: the first MS queries, or OS queries where there are no others.
+        queries: how many.
+
+    Returns:
+        (recipe and seed, what ``trace`` returns), as ``write_report`` takes them.
+    """
+    several = np.flatnonzero(data.multiple)
+    rows = (several if len(several) else np.arange(len(data)))[:queries]
+    batch = DeviceData(data).batch(torch.as_tensor(rows))
+    picked: dict[str, tuple[float, SavedNetwork]] = {}
+    for run in map(Path, runs):
+        saved = load_network(run / "weights.safetensors")
+        fits = saved.task == data.problem.task and saved.network.accepts(data.problem, data.relations) is None
+        recipe = saved.card.get("recipe") or run.name
+        dev = (saved.card.get("dev") or {}).get("overall") or 0.0
+        if fits and dev >= picked.get(recipe, (0.0, saved))[0]:
+            picked[recipe] = dev, saved
+    found = []
+    for recipe, (_, saved) in picked.items():
+        steps = saved.settings.test_steps if saved.settings.has_steps else None
+        title = f"{recipe}, seed {saved.card['seed']}" if "seed" in saved.card else recipe
+        found.append((title, trace(saved.network, batch, steps)))
+    return found
 
 
 def _logits(network: Any, batch: Batch, steps: int | None, seed: int) -> Tensor:

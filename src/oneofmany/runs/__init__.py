@@ -1,6 +1,5 @@
-"""Runs on disk: the run folder and the record that a report reads."""
+"""Runs on disk: the run folder, devices, and the environment that a run was made in."""
 
 from oneofmany.runs.folder import RunFolder
-from oneofmany.runs.record import decode, read_record, record_of, save_record, valid_bits
 
-__all__ = ["RunFolder", "decode", "read_record", "record_of", "save_record", "valid_bits"]
+__all__ = ["RunFolder"]

@@ -12,7 +12,7 @@ from typing import Any
 from safetensors import SafetensorError
 from torch import Tensor
 
-from oneofmany.files import FileError, write_whole
+from oneofmany.files import FileError, read_json, write_json, write_whole
 from oneofmany.tensor_files import from_bytes, to_bytes
 
 FORMAT = 1
@@ -128,22 +128,3 @@ SEAL = 32
 
 def _seal(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON in one step, replacing what was there."""
-    text = json.dumps(value, indent=1, sort_keys=False, allow_nan=False) + "\n"
-    write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"), True)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; FileError in one sentence otherwise."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise FileError(f"{path} is damaged: it is no JSON") from None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
-    if not isinstance(value, dict):
-        raise FileError(f"{path} is damaged: expected a JSON object")
-    return value

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.evaluation import evaluate
+from oneofmany.files import write_json
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import load_network, save_network
-from oneofmany.runs.folder import RunFolder, write_json
+from oneofmany.runs.folder import RunFolder
 from oneofmany.training.checkpoints import Candidate, Checkpoint, Clock, Position
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, load_weights, under, weights_of

@@ -1,0 +1,5 @@
+"""``python -m reproduction``."""
+
+from reproduction.publish import main
+
+main()

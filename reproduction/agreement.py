@@ -1,0 +1,206 @@
+"""Do our means agree with the paper's? Mean by mean, counted by task, and in the order of the objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import hypot
+
+from oneofmany.evaluation.record import SUBSETS, Record, Subset
+from oneofmany.evaluation.statistics import SeedSummary
+from oneofmany.report.cells import difference, number_cell, seeds_cell, test_commands
+from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, over_runs
+from oneofmany.report.table import Cell, Column, Table, columns, signed
+from reproduction import paper
+from reproduction.evidence import OurResults, PapersResults, Results
+from reproduction.paper import AWARE, BASELINES
+from reproduction.runs import CONTROLS, counting, instead
+
+LEAST = 2.0
+"""Points that two means may always differ by."""
+ONE_SEED = f"{CONTROLS}/one-seed-choice"
+"""Where the runs stand that Table 2 would have if one seed had chosen their settings instead of all."""
+GAPS = (("unique", "naive"), ("selectr", "unique"), ("selectr", "minloss"))
+"""(higher, lower): the gaps on MS queries that the paper is about."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A mean of Table 2, ours and the paper's."""
+
+    task: str
+    objective: str
+    subset: Subset
+    ours: SeedSummary
+    records: tuple[Record, ...]
+
+    @property
+    def points(self) -> float:
+        """Ours minus the paper's."""
+        return self.ours.mean - paper.TABLE_2[self.task, self.objective, self.subset].mean
+
+    @property
+    def allowed(self) -> float:
+        """How far apart they may be: two standard errors of the difference, two points at least.
+
+        With one seed of ours its standard error is not known and counts as 0, which allows less.
+        """
+        theirs = paper.STANDARD_ERRORS[self.task, self.objective, self.subset]
+        return max(LEAST, 2 * hypot(theirs, self.ours.standard_error or 0.0))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are no further apart."""
+        return abs(self.points) <= self.allowed
+
+
+def compare(grid: Grid) -> list[Compared]:
+    """Every mean of Table 2 that the runs have, in the paper's order."""
+    found = []
+    for task, variant in counting(grid).variants.items():
+        for objective in OBJECTIVES:
+            records = tuple(grid.at(task, objective, variant))
+            summaries: dict[Subset, SeedSummary | None] = {subset: over_runs(records, subset) for subset in SUBSETS}
+            found += [Compared(task, objective, s, ours, records) for s, ours in summaries.items() if ours is not None]
+    return found
+
+
+def agreement(grid: Grid) -> Table:
+    """How many of the means agree, by task and queries; beside it, with the settings that one seed chose."""
+    found = compare(grid)
+    one_seed = compare(instead(grid, ONE_SEED)) if any(r.apart == ONE_SEED for r in grid.apart) else []
+    rows = []
+    for task in (*TASKS, None) if found else ():
+        of_task, of_one = ([one for one in means if task in (None, one.task)] for means in (found, one_seed))
+        row = [Cell("all" if task is None else name_of(task))]
+        for subset in (*SUBSETS, None):
+            row.append(_count([one for one in of_task if subset in (None, one.subset)]))
+        row += [replace(_count(of_one), commands=())] if one_seed else []
+        whole = len(OBJECTIVES) * len(SUBSETS) * (len(TASKS) if task is None else 1)
+        rows.append((*row, Cell(f"{len(of_task)} of {whole}", {"measured": len(of_task)})))
+    counted = (*map(name_of, SUBSETS), "in all", *(("in all, one seed's choice",) if one_seed else ()))
+    choice = " One seed's choice: the same count with the settings that one seed alone preferred on dev, where they "
+    choice += f"are others ({ONE_SEED.removeprefix(f'{CONTROLS}/')}, with its commands among the other settings)."
+    return Table(
+        "agreement",
+        "How many means agree with the paper's",
+        (*columns(("task",), (("", counted),)), Column("measured")),
+        tuple(rows),
+        f"Two means agree where they differ by at most {LEAST:.0f} points or by two standard errors of their "
+        "difference, 2·√(paper's² + ours²), whichever is more. The paper prints a standard error for each of its "
+        "means. Where we have one seed, ours is not known and counts as 0, which allows less."
+        f"{choice if one_seed else ''}",
+    )
+
+
+def _count(found: Sequence[Compared]) -> Cell:
+    if not found:
+        return Cell()
+    agree = sum(one.agrees for one in found)
+    return Cell(f"{agree} of {len(found)}", {"agree": agree, "measured": len(found)}, _commands(found))
+
+
+def _commands(found: Sequence[Compared]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(command for one in found for command in test_commands(one.records)))
+
+
+def agreement_by_mean(grid: Grid) -> Table:
+    """Every mean: how far it is from the paper's, how far it may be, and whether it agrees."""
+    found = {(one.task, one.objective, one.subset): one for one in compare(grid)}
+    rows = []
+    for task, objective in dict.fromkeys((task, objective) for task, objective, _ in found):
+        row = [Cell(name_of(task)), Cell(name_of(objective))]
+        of_row = {subset: found.get((task, objective, subset)) for subset in SUBSETS}
+        for one in of_row.values():
+            if one is None:
+                row += [Cell()] * 3
+                continue
+            numbers = {"points": one.points}
+            row.append(Cell(signed(one.points), numbers, test_commands(one.records), tone="" if one.agrees else "down"))
+            row += [Cell(f"{one.allowed:.2f}", {"points": one.allowed}), Cell("yes" if one.agrees else "no")]
+        records = next(one.records for one in of_row.values() if one is not None)
+        rows.append((*row, seeds_cell(records)))
+    each = ("difference", "allowed", "agrees")
+    return Table(
+        "agreement-by-mean",
+        "Ours minus the paper's, points, mean by mean",
+        (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
+        tuple(rows),
+        labels=2,
+    )
+
+
+def ms_order(grid: Grid) -> Table:
+    """The order of the objectives on MS queries and the gaps between them, ours beside the paper's."""
+    ours, papers = OurResults(grid), PapersResults()
+    rows = []
+    for task in TASKS:
+        made = _commands([one for one in compare(grid) if (one.task, one.subset) == (task, "ms")])
+        mine, held = _in_order(ours, task), _order_holds(ours, task)
+        words = {None: "", True: "the order holds", False: "the order does not hold"}[held]
+        order = (Cell(mine, commands=made if mine else ()), Cell(_in_order(papers, task)), Cell(words))
+        rows.append((Cell(name_of(task)), Cell("worst to best"), *order))
+        for higher, lower in GAPS:
+            gaps = [_gap(results, task, higher, lower) for results in (ours, papers)]
+            row = [Cell(name_of(task)), Cell(f"{name_of(higher)} − {name_of(lower)}")]
+            row += [Cell() if gap is None else Cell(signed(gap), {"points": gap}) for gap in gaps]
+            if gaps[0] is not None and gaps[1] is not None:
+                row[2] = Cell(row[2].text, row[2].numbers, made)
+                rows.append((*row, difference(gaps[0], gaps[1])))
+            else:
+                rows.append((*row, Cell()))
+    return Table(
+        "ms-order",
+        "MS queries: the order of the objectives, and the gaps between them in points",
+        columns(("task", ""), (("", ("ours", "paper", "difference")),)),
+        tuple(rows),
+        "Of the means. The paper's order: every multiplicity-aware objective (CC-Loss, MinLoss, I-ExplR, SelectR) "
+        "above Unique, and Unique above Naive and Random.",
+        labels=2,
+    )
+
+
+def _in_order(results: Results, task: str) -> str:
+    means = {objective: results.mean(task, objective, "ms") for objective in OBJECTIVES}
+    known = {objective: mean for objective, mean in means.items() if mean is not None}
+    return " < ".join(name_of(objective) for objective in sorted(known, key=lambda objective: known[objective]))
+
+
+def _order_holds(results: Results, task: str) -> bool | None:
+    """None where means that would decide are missing; one reversed pair decides."""
+    pairs = [(o, "unique") for o in BASELINES if o != "unique"] + [("unique", o) for o in AWARE]
+    held = [_gap(results, task, higher, lower) for lower, higher in pairs]
+    if any(points is not None and points <= 0 for points in held):
+        return False
+    return None if None in held else True
+
+
+def _gap(results: Results, task: str, higher: str, lower: str) -> float | None:
+    high, low = (results.mean(task, objective, "ms") for objective in (higher, lower))
+    return None if high is None or low is None else high - low
+
+
+def summary(grid: Grid) -> Table:
+    """All of it in a few lines: MS accuracy of every objective beside the paper's, and how many means agree."""
+    found = compare(grid)
+    rows = []
+    for objective in OBJECTIVES if found else ():
+        row = [Cell(name_of(objective))]
+        for task in TASKS:
+            ours = [one for one in found if (one.task, one.objective, one.subset) == (task, objective, "ms")]
+            row += [Cell(f"{one.ours.mean:.2f}", {"mean": one.ours.mean}, _commands(ours)) for one in ours] or [Cell()]
+            row.append(number_cell(paper.TABLE_2[task, objective, "ms"].mean))
+        rows.append(tuple(row))
+    if found:
+        counts = [_count([one for one in found if one.task == task]) for task in TASKS]
+        rows.append((Cell("means that agree (OS, MS, overall)"), *(cell for one in counts for cell in (one, Cell()))))
+    seeds = sorted({record.seed for one in found for record in one.records})
+    part = any(len(one.records) < len(seeds) for one in found)
+    return Table(
+        "reproduction",
+        "The paper's Table 2 again: accuracy on MS queries, %",
+        columns(("objective",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
+        tuple(rows),
+        f"Means over the seeds {', '.join(map(str, seeds))}{', as far as they are there' if part else ''}. "
+        f"{counting(grid)} Means agree within {LEAST:.0f} points or two standard errors of the difference.",
+    )

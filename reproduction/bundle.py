@@ -1,0 +1,183 @@
+"""The networks that ship: from finished runs to src/oneofmany/weights/TASK.safetensors, each with its card.
+
+    python -m reproduction.bundle RUN RUN RUN --force    # one run a task; all are checked before a file is written
+    python -m reproduction.bundle --markdown             # the cards of the bundled networks, as docs/weights.md shows
+
+Everything on a card comes from the run itself: accuracies are those of its kept predictions on ``*-test`` data. The
+same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+
+from oneofmany.evaluation import DataInfo, Evaluation, Record, read_record
+from oneofmany.files import FileError, check_writable, write_whole
+from oneofmany.networks.saved import SavedNetwork, load_network, save_network
+from oneofmany.problems import TASKS
+
+WEIGHTS = Path(__file__).parents[1] / "src" / "oneofmany" / "weights"
+LARGEST = 1_000_000
+"""Bytes of a file that ships with the package."""
+CARD = (
+    *("recipe", "objective", "seed", "command", "data", "dev", "accuracy"),
+    *("hardware", "seconds", "updates", "version", "revision", "licence", "limits"),
+)
+"""What every card has."""
+
+Card = dict[str, Any]
+
+
+def card_of(record: Record, size: int) -> Card:
+    """The card of a finished run's network.
+
+    Args:
+        record: the run's.
+        size: of the problems that the network was trained on.
+    """
+    on_test = {key: one for key, one in record.evaluations.items() if key.endswith("-test")}
+    if not record.finished:
+        raise ValueError(f"{record.name} is not finished: continue it with oneofmany train --resume")
+    if f"{record.task}-test" not in on_test:
+        data = f"{record.task}-test"
+        raise ValueError(f"{record.name} has no predictions {data}: run `oneofmany evaluate` on that data first")
+    return {
+        "recipe": record.recipe,
+        "objective": record.objective,
+        "seed": record.seed,
+        "command": record.command,
+        "data": {split: _data(about) for split, about in record.data.items()},
+        "dev": None if record.dev is None else asdict(record.dev),
+        "accuracy": {key: _accuracy(one) for key, one in on_test.items()},
+        "hardware": record.environment["device"],
+        "seconds": record.seconds,
+        "updates": record.updates,
+        "version": record.environment["version"],
+        "revision": record.environment["revision"],
+        "licence": "Apache-2.0",
+        "limits": _limits(record.task, size, {one.data.size or size for one in on_test.values()}),
+    }
+
+
+def bundle(runs: list[Path], folder: Path = WEIGHTS, *, force: bool = False) -> list[Path]:
+    """Write the weights of runs, one a task, into a folder; where one of them is refused, nothing is written."""
+    files: dict[Path, bytes] = {}
+    for run in runs:
+        task, data = _file_of(run)
+        path = check_writable(folder / f"{task}.safetensors", force)
+        if path in files:
+            raise ValueError(f"{run} is a second run of {task}: name one run a task")
+        files[path] = data
+    for path, data in files.items():
+        write_whole(path, lambda beside, data=data: beside.write_bytes(data), force)
+    return list(files)
+
+
+def markdown(folder: Path = WEIGHTS) -> str:
+    """The cards of all networks in a folder, a section each."""
+    return "\n\n".join(_section(path) for path in sorted(folder.glob("*.safetensors"))) + "\n"
+
+
+def _file_of(run: Path) -> tuple[str, bytes]:
+    """A run's task and the bytes of the file that ships."""
+    record = read_record(run)
+    weights = run / "weights.safetensors"
+    saved = load_network(weights)
+    with safe_open(weights, framework="numpy") as file:
+        options = json.loads(file.metadata()["oneofmany"])["options"]
+    problem = TASKS[saved.task].problem(saved.size, **options)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / weights.name
+        save_network(path, saved.network, saved.settings, problem, card_of(record, saved.size))
+        data = path.read_bytes()
+    if len(data) > LARGEST:
+        raise ValueError(f"{run}: its network takes {len(data):,} bytes, and at most {LARGEST:,} may ship")
+    return saved.task, data
+
+
+def _data(about: DataInfo) -> dict[str, Any]:
+    return {"name": about.name, "checksum": about.checksum, "queries": about.queries}
+
+
+def _accuracy(evaluation: Evaluation) -> dict[str, Any]:
+    """How many queries were answered with a solution, and on what data."""
+    data = _data(evaluation.data) | {"size": evaluation.data.size}
+    return {"data": data, "steps": evaluation.steps, **asdict(evaluation.scores)}
+
+
+def _limits(task: str, size: int, measured: set[int]) -> list[str]:
+    others = ", ".join(map(str, sorted(measured - {size})))
+    falls = f"what falls off at size {others} is in the accuracies" if others else "no other size was measured"
+    return [
+        "Answers are not checked: use --fallback exact where every answer must be valid.",
+        f"Trained on {task} of size {size} alone: {falls}.",
+        "Measured on the data that the accuracies name; other queries, such as with fewer givens, may be harder.",
+    ]
+
+
+def _section(path: Path) -> str:
+    saved = load_network(path)
+    card = saved.card
+    if missing := [key for key in CARD if key not in card]:
+        raise FileError(f"{path} has an incomplete card (no {', '.join(missing)}): make it again from its run")
+    first = f"{saved.task}-test"
+    order = sorted(card["accuracy"].items(), key=lambda item: (item[0] != first, item[1]["data"]["size"], item[0]))
+    rows = [["data", "size", "queries", "OS", "MS", "overall"], ["---"] * 6]
+    for name, one in order:
+        about = one["data"]
+        scores = (_percent(one[key]) for key in ("os", "ms", "overall"))
+        rows.append([f"`{name}`", str(about["size"]), f"{about['queries']:,}", *scores])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    limits = "\n".join(f"* {sentence}" for sentence in card["limits"])
+    return f"### {path.stem}\n\n{_about(saved, path.stat().st_size)}\n\n{table}\n\n{limits}"
+
+
+def _about(saved: SavedNetwork, size: int) -> str:
+    card, parameters = saved.card, sum(one.numel() for one in saved.network.parameters())
+    train, dev = (card["data"][split] for split in ("train", "dev"))
+    return (
+        f"Network `{saved.settings.kind}`: {parameters:,} parameters, {size / 1000:.0f} kB, {card['licence']}.\n"
+        f"Recipe `{card['recipe']}`, seed {card['seed']}: {card['seconds']:.0f} seconds on one {card['hardware']}.\n"
+        f"Trained on {saved.task} of size {saved.size}: {train['queries']:,} queries (`{train['name']}`, "
+        f"`{train['checksum'][:19]}…`); chosen on {dev['queries']:,} others (`{dev['name']}`), of which "
+        f"{100 * card['dev']['overall']:.2f} % got a solution.\n\n"
+        f"```text\n{card['command']}\n```"
+    )
+
+
+def _percent(score: dict[str, int]) -> str:
+    correct, total = score["correct"], score["total"]
+    return f"{100 * correct / total:.2f} ({correct:,} of {total:,})" if total else "–"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write files or print cards; 2 and one sentence on stderr where something is refused."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="finished run folders, one a task")
+    parser.add_argument("--out", type=Path, default=WEIGHTS, help="the folder of the files (default: the package's)")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+    parser.add_argument("--markdown", action="store_true", help="print the cards that are in the folder")
+    asked = parser.parse_args(arguments)
+    if not asked.runs and not asked.markdown:
+        parser.error("name one run or more, or ask for --markdown")
+    try:
+        for path in bundle(asked.runs, asked.out, force=asked.force):
+            print(path, file=sys.stderr)
+        if asked.markdown:
+            print(markdown(asked.out), end="")
+    except ValueError as error:
+        print(f"bundle: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

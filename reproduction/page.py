@@ -1,0 +1,93 @@
+"""Everything that the page about the paper shows: tables, claims and figures, in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from oneofmany.report import Chart, Grid, Section, Table
+from oneofmany.report.figures import user_charts
+from oneofmany.report.results import every_run, other_data, several_starts
+from reproduction import paper
+from reproduction.agreement import agreement, agreement_by_mean, ms_order, summary
+from reproduction.budgets import cost, schedule
+from reproduction.claims import FAILS, HOLDS, UNKNOWN, CheckedClaim, check_claims
+from reproduction.comparisons import seed_gains, significance, unique_training
+from reproduction.controls import naive_authors, other_settings, repeated, second_phase
+from reproduction.curves import in_a_table, our_charts, sizes, starts, steps
+from reproduction.example2 import example_chart
+from reproduction.experiments import experiments, listed, our_repeated, splits
+from reproduction.literal import literal_charts, literal_runs, literal_tests
+from reproduction.ours import each_run, fixed_givens, main_table, objectives
+from reproduction.paper_tables import accuracy, data_statistics, standard_errors
+from reproduction.runs import counting, others, ours, schedules
+from reproduction.tuning import tuning
+
+TALLY = {HOLDS: "of the paper's claims hold", FAILS: "do not hold", UNKNOWN: "need more runs"}
+TEMPLATE = Path(__file__).parent / "claims.html"
+
+
+def sections(grid: Grid) -> list[Section]:
+    """The parts of the page."""
+    return [
+        Section("results", "The paper's tables", paper_tables(grid)),
+        Section("ours", "Our network", our_tables(grid)),
+        Section("claims", "The paper's claims", html=claims_html(grid, check_claims(grid))),
+        Section("figures", "Figures", charts=all_charts(grid)),
+    ]
+
+
+def all_tables(grid: Grid) -> list[Table]:
+    """Every table of the page, in order, and the short one of the README."""
+    return [*paper_tables(grid), *our_tables(grid), summary(grid)]
+
+
+def paper_tables(grid: Grid) -> list[Table]:
+    """The paper's tables and those of all runs but our network's; those that no run fills as well."""
+    first, *more = schedules(grid)
+    by_schedule = (standard_errors, seed_gains, significance, unique_training)
+    return [
+        accuracy(grid),
+        *(table(grid) for table in (schedule, agreement, agreement_by_mean, ms_order)),
+        *(accuracy(grid, other) for other in more),
+        *(table(grid, one) for one in (first, *more) for table in by_schedule),
+        *(table(grid) for table in (second_phase, naive_authors, other_settings)),
+        *(table(grid) for table in (literal_tests, literal_runs, tuning, repeated, cost)),
+        several_starts(others(grid)),
+        other_data(others(grid)),
+        data_statistics(grid),
+        every_run(others(grid)),
+    ]
+
+
+def our_tables(grid: Grid) -> list[Table]:
+    """Every table of our network, in order; those that no run fills as well."""
+    rest = other_data(ours(grid), in_a_table)
+    tables = (main_table, each_run, objectives, sizes, steps, starts, listed, fixed_givens, splits, experiments)
+    return [
+        *(table(grid) for table in (*tables, our_repeated)),
+        replace(rest, name="our-other-data", title=f"Our network: {rest.title.lower()}"),
+    ]
+
+
+def all_charts(grid: Grid) -> list[Chart]:
+    """Every figure that there are numbers for, in order."""
+    return [*user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), *our_charts(grid), example_chart()]
+
+
+def claims_html(grid: Grid, claims: Sequence[CheckedClaim]) -> str:
+    """The list of claims with our verdicts and the numbers; nothing where the runs decide none of them."""
+    from jinja2 import Environment, StrictUndefined
+
+    counts = Counter(claim.ours.verdict for claim in claims)
+    if counts[UNKNOWN] == len(claims):
+        return ""
+    pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        claims=claims,
+        verdicts=[(verdict, counts[verdict], words) for verdict, words in TALLY.items() if counts[verdict]],
+        unknown=UNKNOWN,
+        schedule=str(counting(grid)),
+    )

@@ -1,0 +1,166 @@
+"""The published runs: how their records are read, and which of them a table is about."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from oneofmany.evaluation.record import Record, Subset
+from oneofmany.evaluation.record_file import read_record
+from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, test_evaluation, tested, variant_of
+
+RECORDS = Path(__file__).parent / "records"
+PAPER_NETWORKS = ("nlm", "rrn")
+PAPER_VARIANTS = ("", "large-batch")
+"""Variants that the paper's tables are made of: its own settings, and the same queries in larger batches."""
+OUR_VARIANT = "equivariant"
+"""Recipes ``TASK/OBJECTIVE/equivariant``; ``equivariant-flags`` sees inequalities as the paper's NLM does."""
+LITERAL, TUNING, CONTROLS, EXPERIMENTS = "literal", "tuning", "controls", "experiments"
+"""Folders of records that stand apart from the runs that count, and never take their place."""
+UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
+"""Name of a training set -> how many OS queries the comparison says it has."""
+
+
+def read_published(folder: Path = RECORDS) -> list[Record]:
+    """All records below a folder; those in one of the folders that stand apart say so."""
+    return [replace(read_record(path), apart=_apart(path, folder)) for path in sorted(folder.rglob("*.json"))]
+
+
+def _apart(path: Path, folder: Path) -> str:
+    """``controls/NAME``, ``literal``; empty for the runs that count."""
+    where = path.parent.relative_to(folder).parts
+    where = where[1:] if where[:1] == ("paper",) else where
+    return "/".join(where) if where[:1] and where[0] in (LITERAL, TUNING, CONTROLS, EXPERIMENTS) else ""
+
+
+def apart_in(grid: Grid, kind: str) -> list[Record]:
+    """The records of one kind that stand apart: ``controls``."""
+    return [record for record in grid.apart if record.apart.split("/")[0] == kind]
+
+
+def instead(grid: Grid, apart: str) -> Grid:
+    """The runs, with those that stand apart in this folder in the place of the others of their recipes."""
+    others = [record for record in grid.apart if record.apart == apart]
+    recipes = {record.recipe for record in others}
+    return Grid((*(record for record in grid.runs if record.recipe not in recipes), *others))
+
+
+def ours(grid: Grid) -> Grid:
+    """The runs of our network's recipes alone, and all that stands apart with our network."""
+    return _part(grid, True)
+
+
+def others(grid: Grid) -> Grid:
+    """All other runs."""
+    return _part(grid, False)
+
+
+def _part(grid: Grid, own: bool) -> Grid:
+    runs, apart = ([record for record in records if is_ours(record) == own] for records in (grid.runs, grid.apart))
+    return Grid(tuple(runs), apart=tuple(apart))
+
+
+def is_ours(record: Record) -> bool:
+    """Whether a run is of our network's recipes, the tiny ones of the demo aside."""
+    return record.network == "equivariant" and variant_of(record).split("-")[0] == OUR_VARIANT
+
+
+def goes_on(record: Record) -> bool:
+    """Whether a run has a second phase."""
+    return bool(record.setting("second.updates"))
+
+
+def train_name(record: Record) -> str | None:
+    """The name of its training data."""
+    return record.data["train"].name if "train" in record.data else None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which of ``PAPER_VARIANTS`` the paper's tables show of every task; runs of two of them are never mixed.
+
+    Args:
+        variants: task -> variant; a task that is not in it has no rows.
+        name: what it adds to the tables' names; empty for the schedule that counts.
+    """
+
+    variants: dict[str, str]
+    name: str = ""
+
+    def __str__(self) -> str:
+        """``Recipes: TASK/OBJECTIVE/large-batch (N-Queens, Futoshiki), TASK/OBJECTIVE (Sudoku).``"""
+        found: dict[str, list[str]] = defaultdict(list)
+        for task, variant in self.variants.items():
+            found["/".join(filter(None, ("TASK/OBJECTIVE", variant)))].append(name_of(task))
+        return "Recipes: " + ", ".join(f"{name} ({', '.join(tasks)})" for name, tasks in found.items()) + "."
+
+    @property
+    def title(self) -> str:
+        """What a table's title says about it; nothing about the one that counts."""
+        return f" ({self.name})" if self.name else ""
+
+
+def schedules(grid: Grid) -> list[Schedule]:
+    """The schedule of every task with the most tested runs; then, where there are such runs, the other one."""
+    with_test = Counter((record.task, variant_of(record)) for record, _ in tested(grid.runs))
+    every = Counter((record.task, variant_of(record)) for record in grid.runs)
+    ranked = {t: sorted(PAPER_VARIANTS, key=lambda v, t=t: (-with_test[t, v], -every[t, v])) for t in TASKS}
+    second = {task: other for task, (_, other) in ranked.items() if with_test[task, other]}
+    found = [Schedule({task: first for task, (first, _) in ranked.items()})]
+    return [*found, Schedule(second, "other schedule")] if second else found
+
+
+def counting(grid: Grid) -> Schedule:
+    """The first of ``schedules``, which the claims are checked against."""
+    return schedules(grid)[0]
+
+
+def table_2(grid: Grid, task: str, *objectives: str) -> list[Record]:
+    """The runs of Table 2, which have the schedule that counts; of all objectives unless some are named."""
+    variant = counting(grid).variants.get(task, "")
+    return [record for objective in objectives or OBJECTIVES for record in grid.at(task, objective, variant)]
+
+
+def by_seed(records: Sequence[Record], subset: Subset) -> dict[int, float]:
+    """Seed -> accuracy on these test queries, in percent."""
+    found = {record.seed: evaluation.scores.of(subset).accuracy for record, evaluation in tested(records)}
+    return {seed: 100 * share for seed, share in found.items() if share is not None}
+
+
+def compared_pair(grid: Grid, task: str, variant: str = "") -> tuple[list[Record], list[np.ndarray]] | None:
+    """The dev-best runs of SelectR and MinLoss and which queries each got right, if they saw the same data."""
+    records = [record for o in ("selectr", "minloss") if (record := grid.best(task, o, variant)) is not None]
+    evaluations = [evaluation for record in records if (evaluation := test_evaluation(record)) is not None]
+    if len(evaluations) < 2 or evaluations[0].data.checksum != evaluations[1].data.checksum:
+        return None
+    return records, [evaluation.valid for evaluation in evaluations]
+
+
+def training_data_of(record: Record) -> tuple[str, str, str] | None:
+    """(10k or 180k, os or mixed, one of ``PAPER_VARIANTS``): the cell of the comparison that a run is in, or None."""
+    size = UNIQUE_DATA.get(train_name(record) or "")
+    if (record.task, record.objective, record.network) != ("sudoku", "unique", "rrn") or size is None:
+        return None
+    only_os = record.setting("select_on") == "os" or record.dev is None or record.dev.ms is None
+    last = variant_of(record).split("/")[-1]
+    return size, "os" if only_os else "mixed", last if last in PAPER_VARIANTS else ""
+
+
+def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list[Record]:
+    """The runs of a cell of the comparison, among those that count and among the controls, ordered by seed."""
+    # A control with the settings of Table 2's Unique (a second phase, say) is another experiment.
+    controls = [record for record in apart_in(grid, CONTROLS) if variant_of(record) not in PAPER_VARIANTS]
+    found: dict[int, Record] = {}
+    for record in (*grid.runs, *controls):
+        if training_data_of(record) == (size, stopped, schedule.variants.get("sudoku")):
+            found.setdefault(record.seed, record)
+    return [found[seed] for seed in sorted(found)]
+
+
+def is_authors_naive(record: Record) -> bool:
+    """Whether a run is of ``nqueens/naive-authors``, in any schedule."""
+    return (record.task, variant_of(record).split("/")[0]) == ("nqueens", "authors")

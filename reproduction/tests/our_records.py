@@ -1,0 +1,106 @@
+"""Fake records of our network with every kind of evaluation, as they are in reproduction/records."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from oneofmany.evaluation.record import DataInfo
+from oneofmany.report.grid import OBJECTIVES
+from report.records import changed, fake_evaluation, fake_record
+from reproduction.paper import SEEDS
+
+SIZES = {"nqueens": (11, 12, 14, 16, 20), "futoshiki": (6, 9), "sudoku": (9, 16)}
+"""Of the test set, then of others."""
+
+
+def settings(record, **changes):
+    """The record with settings like those of a real one, and with these changes."""
+    own = {"listed": None, "burn_in": [0, 16, 32], "network": {"kind": "equivariant", "width": 64}}
+    return changed(record, **own | changes)
+
+
+def our_evaluations(rng, task, queries=90, better=0.0):
+    """All that a run of our network is evaluated on: the test sets, other sizes, steps and starts on dev."""
+
+    def one(name, size, accuracy, data=None, **more):
+        valid = rng.random(queries) < accuracy + better
+        if "starts" in more:
+            more |= {"chosen": valid | (rng.random(queries) < 0.5), "checked": valid | (rng.random(queries) < 0.8)}
+        more = {"steps": 128, "command": f"oneofmany evaluate RUN data/{data or name}.safetensors"} | more
+        # The same queries for every run: what they are must not depend on who answered them.
+        again = np.random.default_rng(len(data or name) + size)
+        total = np.where(np.arange(queries) % 2, 1, again.integers(2, 51, queries))
+        givens = again.integers(17, 35, queries) if task == "sudoku" else np.full(queries, size // 2)
+        return fake_evaluation(
+            valid, total, givens, task=task, size=size, name=data or name, checksum=data or name, **more
+        )
+
+    first, *others = SIZES[task]
+    found = {f"{task}-test": one(f"{task}-test", first, 0.95), f"{task}-dev": one(f"{task}-dev", first, 0.95)}
+    if task == "futoshiki":
+        found["futoshiki20-test"] = one("futoshiki20-test", first, 0.9)
+    for size in others:
+        found[f"{task}{size}-test"] = one(f"{task}{size}-test", size, 0.7)
+    for steps in (8, 16, 32, 64, 256):
+        name = f"{task}-dev-steps{steps}"
+        found[name] = one(name, first, 0.5 + steps / 600, f"{task}-dev", steps=steps)
+    for starts in (2, 8):
+        name = f"{task}-dev-starts{starts}"
+        found[name] = one(name, first, 0.9, f"{task}-dev", starts=starts)
+    found[f"{task}-odd"] = one(f"{task}-odd", first, 0.4)
+    return found
+
+
+def our_runs(queries=90):
+    """records/ours: MinLoss with three seeds on every task, the flags, every other objective with one."""
+    rng = np.random.default_rng(0)
+    records = []
+    for task in SIZES:
+        for objective in OBJECTIVES:
+            for seed in SEEDS if objective == "minloss" else SEEDS[:1]:
+                found = our_evaluations(rng, task, queries, better=0.02 if objective == "minloss" else -0.1)
+                if objective != "minloss":
+                    found = {f"{task}-test": found[f"{task}-test"]}
+                recipe = f"{task}/{objective}/equivariant"
+                dev = 0.9 + 0.01 * rng.random()
+                records.append(settings(fake_record(recipe, seed, found, dev=dev, network="equivariant")))
+    flags = our_evaluations(rng, "futoshiki", queries, better=-0.15)
+    flags = {name: flags[name] for name in ("futoshiki-test", "futoshiki20-test")}
+    records.append(settings(fake_record("futoshiki/minloss/equivariant-flags", 42, flags, network="equivariant")))
+    return records
+
+
+def experiment(name, recipe, dev, train=None, evaluations=None, **changes):
+    """records/experiments/NAME: one run with other settings."""
+    record = fake_record(recipe, 42, evaluations or {}, dev=dev, network="equivariant", train=train)
+    return replace(settings(record, **changes), apart=f"experiments/{name}")
+
+
+def our_experiments(queries=90):
+    """records/experiments: other numbers of listed solutions, what did not help, a split by puzzle, a repetition."""
+    everything = DataInfo("sudoku-all-train", "all", 20_000)
+    return [
+        experiment("listed-1", "sudoku/minloss/equivariant", 0.8, listed=1),
+        experiment("listed-2", "sudoku/minloss/equivariant", 0.85, listed=2),
+        experiment("listed-all", "sudoku/minloss/equivariant", 0.95, train=everything),
+        experiment("no-burn-in", "nqueens/minloss/equivariant", 0.7, burn_in=[0]),
+        split_by_puzzle(),
+        repetition(queries),
+    ]
+
+
+def repetition(queries=90, **changes):
+    """records/experiments/repeated: the command of N-Queens' MinLoss again; every test query answered."""
+    evaluations = our_evaluations(np.random.default_rng(1), "nqueens", queries, better=1.0)
+    evaluations = {"nqueens-test": evaluations["nqueens-test"]}
+    return experiment("repeated", "nqueens/minloss/equivariant", 0.9, evaluations=evaluations, **changes)
+
+
+def split_by_puzzle(**changes):
+    """experiments/split-by-puzzle: OS 50 %, MS 100 %; evaluated on the usual test set too, which does not count."""
+    train = DataInfo("sudoku-puzzle-train", "puzzle", 20_000)
+    evaluations = {
+        name: fake_evaluation(valid, np.arange(40) % 2 + 1, task="sudoku", size=9, name=name)
+        for name, valid in (("sudoku-puzzle-test", np.arange(40) % 4 > 0), ("sudoku-test", np.zeros(40)))
+    }
+    return experiment("split-by-puzzle", "sudoku/minloss/equivariant", 0.97, train, evaluations, **changes)

@@ -1,0 +1,200 @@
+"""The record: what a run was and what came of it, which is all that a report reads.
+
+record = read_record("runs/nqueens/minloss/42")
+record.evaluations["nqueens-test"].scores.ms.accuracy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from oneofmany.evaluation.scores import Score
+
+Subset = Literal["os", "ms", "overall"]
+SUBSETS: tuple[Subset, ...] = ("os", "ms", "overall")
+
+
+@dataclass(frozen=True)
+class DataInfo:
+    """A data set that a run saw; ``task`` and ``size`` of evaluations, the last two of training data."""
+
+    name: str
+    checksum: str
+    queries: int
+    task: str | None = None
+    size: int | None = None
+    ms_queries: int | None = None
+    solutions_per_ms_query: float | int | None = None
+
+
+@dataclass(frozen=True)
+class Dev:
+    """Validation (dev) accuracy of the kept weights, 0 to 1, as training saw it, and when that was."""
+
+    os: float | int | None
+    ms: float | int | None
+    overall: float | int | None
+    update: int
+    phase: str
+
+    def of(self, subset: Subset) -> float | None:
+        """The accuracy on a subset of the queries; None where there are none."""
+        return getattr(self, subset)
+
+
+Numbers = tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """One entry for every evaluation on dev; None where an evaluation, or an older version, does not say."""
+
+    phase: tuple[str, ...] = ()
+    update: tuple[int, ...] = ()
+    seconds: Numbers = ()
+    time: Numbers = ()
+    loss: Numbers = ()
+    dev_os: Numbers = ()
+    dev_ms: Numbers = ()
+    dev_overall: Numbers = ()
+    lr: Numbers = ()
+    exploratory_ms_loss: Numbers = ()
+    exploratory_all_loss: Numbers = ()
+    exploratory_ms_hamming: Numbers = ()
+    exploratory_all_hamming: Numbers = ()
+
+    def __len__(self) -> int:
+        return len(self.update)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of the queries with one solution (OS), of those with several (MS), and of all."""
+
+    os: Score
+    ms: Score
+    overall: Score
+
+    def of(self, subset: Subset) -> Score:
+        """The score of a subset of the queries."""
+        return getattr(self, subset)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A network's answers to Q queries, and how they were made.
+
+    Args:
+        name: of the predictions file.
+        data: the queries.
+        scores: of one trajectory, the first start.
+        chosen: of the start that is chosen without the rules; None with one start.
+        checked: where any start is right; None with one start.
+        listed: how many answers are one of the listed solutions, of the queries that have some.
+        cell_accuracy: share of variables that agree with the closest listed solution; None where none is listed.
+        valid: bool [Q], which queries one trajectory answered with a solution.
+        total: int32 [Q], all solutions that exist; -1 unknown.
+        givens: int32 [Q], how many variables are given.
+    """
+
+    name: str
+    data: DataInfo
+    scores: Scores
+    chosen: Scores | None
+    checked: Scores | None
+    listed: Score
+    cell_accuracy: float | int | None
+    network: str | None
+    readout: str
+    steps: int | None
+    starts: int
+    choose: str
+    seed: int
+    patience: int | None
+    batch: int | None
+    precision: str | None
+    weights: str | None
+    command: str | None
+    environment: dict | None
+    seconds: float | int | None
+    time: float | int | None
+    valid: np.ndarray
+    total: np.ndarray
+    givens: np.ndarray
+
+    def __post_init__(self) -> None:
+        queries, scores = self.data.queries, self.scores
+        if not len(self.valid) == len(self.total) == len(self.givens) == queries:
+            raise ValueError(f"expected {queries} queries in each of its parts")
+        for one in (scores, self.chosen, self.checked):
+            if one and (one.os.correct + one.ms.correct, one.os.total + one.ms.total, queries) != (
+                one.overall.correct,
+                one.overall.total,
+                one.overall.total,
+            ):
+                raise ValueError("the scores of OS and MS queries do not add up")
+        if self.listed.total > queries or int(self.valid.sum()) != scores.overall.correct:
+            raise ValueError("its answers do not give its score")
+        # An unknown number of solutions leaves open which of the two a query is.
+        least, most = (int((self.valid & several).sum()) for several in (self.total > 1, self.total != 1))
+        if not least <= scores.ms.correct <= most:
+            raise ValueError("its answers do not give its score on MS queries")
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A run, finished or not.
+
+    Args:
+        settings: all training settings, as in the run folder's configuration.
+        data: ``train`` and ``dev``.
+        dev: None before the first evaluation.
+        apart: where the record stands apart from the runs that count; empty for those, and never in a file.
+    """
+
+    recipe: str
+    task: str
+    objective: str
+    network: str
+    seed: int
+    settings: dict
+    command: str
+    environment: dict
+    data: Mapping[str, DataInfo]
+    seconds: float | int | None
+    updates: int | None
+    finished: bool
+    dev: Dev | None
+    history: History
+    evaluations: Mapping[str, Evaluation]
+    apart: str = ""
+    flat: Mapping[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flat", flattened(self.settings))
+
+    @property
+    def name(self) -> str:
+        """Recipe and seed."""
+        return f"{self.recipe}/{self.seed}"
+
+    @property
+    def device(self) -> str:
+        """What it was trained on, for readers."""
+        return str(self.environment.get("device") or "")
+
+    def setting(self, name: str) -> Any:
+        """A setting by its full name, ``first.lr``; None where the run's version does not know it."""
+        return self.flat.get(name)
+
+
+def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by their full names, ``first.lr``."""
+    found = {}
+    for name, value in settings.items():
+        found |= flattened(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found

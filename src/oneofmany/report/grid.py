@@ -1,0 +1,191 @@
+"""The runs that a report is about: which of them count, and what their evaluations say."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oneofmany.evaluation.record import Evaluation, Record, Subset
+from oneofmany.evaluation.statistics import SeedSummary, over_seeds
+
+TASKS = ("nqueens", "futoshiki", "sudoku")
+OBJECTIVES = ("naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr")
+"""Their order in tables; a user's own follow."""
+NAMES = {
+    "nqueens": "N-Queens",
+    "futoshiki": "Futoshiki",
+    "sudoku": "Sudoku",
+    "naive": "Naive",
+    "random": "Random",
+    "unique": "Unique",
+    "ccloss": "CC-Loss",
+    "minloss": "MinLoss",
+    "iexplr": "I-ExplR",
+    "selectr": "SelectR",
+    "os": "OS",
+    "ms": "MS",
+    "overall": "Overall",
+    "nlm": "NLM",
+    "rrn": "RRN",
+}
+"""How tasks, objectives, queries and networks are written for readers."""
+NO_RESULT = {"seed", "device", "threads", "capture", "compile", "log_every", "checkpoint_minutes", "pretrained"}
+"""Settings that two runs of one experiment may differ in."""
+
+
+def name_of(word: str) -> str:
+    """The name of a task, objective, network or subset for readers; a user's own names stay as they are."""
+    return NAMES.get(word, word)
+
+
+def order_of(task: str, objective: str) -> tuple[int, str, int, str]:
+    """A key that sorts by task and objective, a user's own after ours."""
+    at_task = TASKS.index(task) if task in TASKS else len(TASKS)
+    at_objective = OBJECTIVES.index(objective) if objective in OBJECTIVES else len(OBJECTIVES)
+    return at_task, task, at_objective, objective
+
+
+def deciding(record: Record) -> dict[str, Any]:
+    """The settings that decide what comes out: those of the selector only where one is trained."""
+    unused = set() if record.objective == "selectr" else {"selector", "selector_training"}
+    return {name: value for name, value in record.settings.items() if name not in NO_RESULT | unused}
+
+
+def variant_of(record: Record) -> str:
+    """What the recipe's name adds to ``TASK/OBJECTIVE``: empty for the paper's network and settings.
+
+    ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``.
+    """
+    _, *parts = record.recipe.split("/")
+    own = parts[0].removeprefix(record.objective).strip("-") if parts else ""
+    return "/".join([part for part in (own, *parts[1:]) if part])
+
+
+def titled(record: Record, name: str) -> str:
+    """A record's name or recipe, with where it stands apart."""
+    return name + (f" ({record.apart})" if record.apart else "")
+
+
+def dev_score(record: Record) -> float:
+    """The validation accuracy that chose the kept weights; -1 without dev."""
+    score = record.dev and record.dev.of(record.setting("select_on") or "overall")
+    return -1.0 if score is None else float(score)
+
+
+def test_evaluation(record: Record) -> Evaluation | None:
+    """The evaluation on the task's test set, or else the first one."""
+    evaluations, name = record.evaluations, f"{record.task}-test"
+    named = [evaluation for evaluation in evaluations.values() if evaluation.data.name == name]
+    return evaluations.get(name) or next(iter(named or evaluations.values()), None)
+
+
+def tested(records: Iterable[Record]) -> list[tuple[Record, Evaluation]]:
+    """The runs that have a test evaluation, with it."""
+    return [(record, evaluation) for record in records if (evaluation := test_evaluation(record)) is not None]
+
+
+def commands_of(records: Iterable[Record], evaluations: Iterable[Evaluation | None] = ()) -> tuple[str, ...]:
+    """The commands that made these runs and evaluations, each once."""
+    made = [record.command for record in records]
+    made += [evaluation.command or "" for evaluation in evaluations if evaluation is not None]
+    return tuple(dict.fromkeys(command for command in made if command))
+
+
+def over_runs(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
+    """Mean, best by dev, standard error and t interval over seeds of the test evaluations, in percent."""
+    return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in tested(records))
+
+
+def over_dev(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
+    """The same of the validation (dev) queries, the kept weights, as training saw them."""
+    return summarise((record, record.dev and record.dev.of(subset)) for record in records)
+
+
+def summarise(shares: Iterable[tuple[Record, float | None]]) -> SeedSummary | None:
+    """Mean, best by dev, standard error and t interval of one share a run, in percent; None without a number."""
+    known = [(100 * share, dev_score(record)) for record, share in shares if share is not None]
+    return over_seeds([share for share, _ in known], [dev for _, dev in known]) if known else None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs that count, one for every recipe and seed.
+
+    Args:
+        runs: the records, ordered by variant, task, objective and seed.
+        left_out: name of every other record and why it does not count.
+        apart: records that stand apart (``record.apart``), shown beside the others and never in their place.
+    """
+
+    runs: tuple[Record, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+    apart: tuple[Record, ...] = ()
+
+    @property
+    def all(self) -> tuple[Record, ...]:
+        """The runs that count, then those apart."""
+        return self.runs + self.apart
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Grid:
+        """Choose the runs that count.
+
+        A recipe may have been run with several settings: those with the most seeds count, and among them those with the
+        best mean on dev.
+        """
+        left_out: list[tuple[str, str]] = []
+        recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
+        apart: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
+        for record in records:
+            if record.apart:
+                seeds = apart[record.recipe, record.apart]
+            else:
+                seeds = recipes[record.recipe][json.dumps(deciding(record), sort_keys=True)]
+            if not record.finished:
+                left_out.append((record.name, "it is not finished"))
+            elif record.seed in seeds:
+                left_out.append((record.name, "it is there twice"))
+            else:
+                seeds[record.seed] = record
+        runs: list[Record] = []
+        for groups in recipes.values():
+            kept, *others = sorted(groups.values(), key=_preference)
+            runs += kept.values()
+            why = "other settings of the same recipe have more seeds or are better on dev"
+            left_out += [(record.name, why) for other in others for record in other.values()]
+        others = [record for seeds in apart.values() for record in seeds.values()]
+        runs.sort(key=_place)
+        others.sort(key=lambda record: (*_place(record)[:-1], record.apart, record.seed))
+        return cls(tuple(runs), tuple(left_out), tuple(others))
+
+    def at(self, task: str, objective: str, variant: str = "") -> list[Record]:
+        """The runs of one task, objective and variant, ordered by seed."""
+        cell = (task, objective, variant)
+        return [r for r in self.runs if (r.task, r.objective, variant_of(r)) == cell]
+
+    def best(self, task: str, objective: str, variant: str = "") -> Record | None:
+        """The run that dev picks among those with a test evaluation."""
+        return max((record for record, _ in tested(self.at(task, objective, variant))), key=dev_score, default=None)
+
+    def by_recipe(self) -> list[list[Record]]:
+        """The runs of each recipe, in their order."""
+        found: dict[str, list[Record]] = defaultdict(list)
+        for record in self.runs:
+            found[record.recipe].append(record)
+        return list(found.values())
+
+
+def _place(record: Record) -> tuple[str | int, ...]:
+    return (variant_of(record), *order_of(record.task, record.objective), record.seed)
+
+
+def _preference(seeds: dict[int, Record]) -> tuple[float, ...]:
+    return (-len(seeds), -sum(map(dev_score, seeds.values())) / max(len(seeds), 1))
+
+
+def shared_data(runs: Sequence[tuple[Record, Evaluation]]) -> bool:
+    """Whether all of them answered the same queries."""
+    return len({evaluation.data.checksum for _, evaluation in runs}) == 1

@@ -1,0 +1,233 @@
+"""One self-contained HTML file with tables, figures, a board viewer, and the settings behind every number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import oneofmany
+from oneofmany.evaluation.record import Record
+from oneofmany.extras import missing, require
+from oneofmany.files import FileError, check_writable, write_whole
+from oneofmany.report.figures import user_charts
+from oneofmany.report.grid import NO_RESULT, Grid, titled
+from oneofmany.report.results import user_tables
+from oneofmany.report.table import Table
+from oneofmany.report.themes import DARK, LIGHT, Chart, css
+from oneofmany.report.viewer import check_viewer
+
+TEMPLATES = Path(__file__).parent / "templates"
+LONG = 40
+"""A table of more rows is folded."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page, which shows the tables that runs fill, then the figures.
+
+    Args:
+        id: of its element, to link to.
+        title: its heading.
+        tables: those without a number of any run are left out.
+        charts: the figures.
+        html: markup above them, as it is: whoever makes it escapes what comes from records.
+    """
+
+    id: str
+    title: str
+    tables: Sequence[Table] = ()
+    charts: Sequence[Chart] = ()
+    html: str = ""
+
+    @property
+    def filled(self) -> list[Table]:
+        """The tables that are shown."""
+        return [table for table in self.tables if table.filled]
+
+
+def user_sections(grid: Grid) -> list[Section]:
+    """What any runs fill: tables of results, then figures."""
+    return [
+        Section("results", "Results", user_tables(grid)),
+        Section("figures", "Figures", charts=user_charts(grid)),
+    ]
+
+
+def write_report(
+    records: Iterable[Record],
+    out: str | Path,
+    *,
+    sections: Callable[[Grid], Sequence[Section]] = user_sections,
+    export: str | Path | None = None,
+    force: bool = False,
+    viewers: Sequence[tuple[str, dict[str, Any]]] = (),
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> Grid:
+    """Write the report of some runs and return the grid that it shows.
+
+    Args:
+        records: the runs, as ``read_records`` returns them.
+        out: the HTML file.
+        sections: makes the parts of the page from the runs that count.
+        export: a folder for tables (CSV, Markdown) and figures (SVG, PNG).
+        force: overwrite existing files.
+        viewers: (title, data of ``viewer.trace``) of predictions for the board viewer.
+        tell: called with a sentence about what could not be drawn.
+    """
+    require("jinja2")
+    check_writable(out, force)
+    folder = None if export is None else _export_folder(Path(export), force)
+    grid = Grid.of(records)
+    found = sections(grid)
+    if lacking := missing("matplotlib"):
+        tell(lacking)
+    drawn = lacking is None
+    page = render(grid, found, viewers, drawn)
+    if folder is not None:
+        for name, data in _files(found, drawn):
+            write_whole(folder / name, lambda beside, data=data: beside.write_bytes(data), force)
+    write_whole(out, lambda beside: beside.write_text(page, encoding="utf-8"), force)
+    return grid
+
+
+def _export_folder(folder: Path, force: bool) -> Path:
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file: name a folder for the exported tables and figures")
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise FileError(f"{folder} is not empty: choose another folder, or overwrite its files with --force")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _files(sections: Sequence[Section], drawn: bool) -> Iterator[tuple[str, bytes]]:
+    for table in (table for section in sections for table in section.filled):
+        yield f"{table.name}.csv", table.csv().encode()
+        yield f"{table.name}.md", table.markdown().encode()
+    for chart in (chart for section in sections for chart in section.charts if drawn):
+        yield f"{chart.name}.svg", chart.standalone_svg().encode()
+        yield f"{chart.name}.png", chart.png(LIGHT)
+        yield f"{chart.name}-dark.png", chart.png(DARK)
+
+
+def render(
+    grid: Grid,
+    sections: Sequence[Section],
+    viewers: Sequence[tuple[str, dict[str, Any]]] = (),
+    drawn: bool = True,
+) -> str:
+    """The whole page.
+
+    Args:
+        grid: the runs.
+        sections: its parts; one that shows nothing is left out.
+        viewers: (title, what ``viewer.trace`` returned) for every prediction that the board viewer offers.
+        drawn: False leaves the figures out and says what they need.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    shown = [{"title": title, **check_viewer(data, title)} for title, data in viewers]
+    # Of commands that two runs share, the link leads to the first.
+    anchors = {c: f"run-{i}" for i, r in reversed(list(enumerate(grid.all))) for c in _commands(r)}
+    pages = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return pages.get_template("report.html").render(
+        version=oneofmany.__version__,
+        grid=grid,
+        sections=[
+            {
+                "id": section.id,
+                "title": section.title,
+                "html": Markup(section.html),
+                "tables": [_shown(table) for table in section.filled],
+                "charts": [(chart, Markup(chart.svg) if drawn else "") for chart in section.charts],
+            }
+            for section in sections
+            if section.filled or section.charts or section.html
+        ],
+        drawn=drawn,
+        recipes=_recipes(grid),
+        anchors=anchors,
+        viewers=Markup(embedded(shown)) if shown else None,
+        light=Markup(css(LIGHT)),
+        dark=Markup(css(DARK)),
+        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),
+        viewer_script=Markup((TEMPLATES / "viewer.js").read_text(encoding="utf-8")),
+    )
+
+
+def embedded(value: Any) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _commands(record: Record) -> list[str]:
+    return [record.command, *(e.command for e in record.evaluations.values() if e.command)]
+
+
+def _shown(table: Table) -> dict[str, Any]:
+    """A table as the template wants it: groups of columns, groups of rows that share their first label."""
+    grouped = table.labels == 2
+    columns = table.columns[grouped:]
+    heads = [(group, len(list(part))) for group, part in groupby(columns, key=lambda column: column.group)]
+    if grouped:
+        rows = [(first, [row[1:] for row in part]) for first, part in groupby(table.rows, key=lambda row: row[0].text)]
+    else:
+        rows = [("", list(table.rows))]
+    return {
+        "table": table,
+        "heads": heads if any(group for group, _ in heads) else [],
+        "columns": columns,
+        "labels": table.labels - grouped,
+        "first_of_group": [i > 0 and c.group != columns[i - 1].group for i, c in enumerate(columns)],
+        "rows": rows,
+        "long": len(table.rows) > LONG,
+    }
+
+
+def _recipes(grid: Grid) -> list[dict[str, Any]]:
+    """Recipes, and what stands apart from them, with the settings that their runs share, and the runs."""
+    found = []
+    numbered = list(enumerate(grid.all))
+    for recipe, part in groupby(numbered, key=lambda pair: titled(pair[1], pair[1].recipe)):
+        runs = list(part)
+        settings = {name: value for name, value in runs[0][1].settings.items() if name not in NO_RESULT}
+        found.append(
+            {
+                "name": recipe,
+                "settings": json.dumps(settings, indent=1),
+                "runs": [
+                    {
+                        "anchor": f"run-{i}",
+                        "name": record.name,
+                        "commands": list(dict.fromkeys(_commands(record))),
+                        "facts": _facts(record),
+                    }
+                    for i, record in runs
+                ],
+            }
+        )
+    return found
+
+
+def _facts(record: Record) -> list[tuple[str, str]]:
+    facts = [("seed", str(record.seed))]
+    if record.updates is not None:
+        facts.append(("updates", f"{record.updates:,}"))
+    if record.seconds is not None:
+        facts.append(("training", f"{record.seconds:,.0f} s"))
+    data = {about.name: about.checksum for about in record.data.values()}
+    data |= {one.data.name: one.data.checksum for one in record.evaluations.values()}
+    facts += [(str(name), str(value)) for name, value in record.environment.items() if value is not None]
+    return facts + [(name, f"checksum {checksum[:16]}") for name, checksum in data.items()]
