@@ -1,4 +1,4 @@
-"""Answers to queries: from a network in batches, from the exact enumerator, or from both.
+"""Answers to queries: from a network in batches, from the exact enumerator, or from both::
 
     solver = Solver(oneofmany.load("sudoku"))
     for answer in solver.answer(queries):              # queries as a task's ``parse`` gives them, of any sizes
