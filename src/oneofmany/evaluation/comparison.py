@@ -1,4 +1,4 @@
-"""Compares two runs that answered the same queries.
+"""Compares two runs that answered the same queries::
 
 from oneofmany.evaluation import compare_runs
 

@@ -1,4 +1,4 @@
-"""Plans a sweep: many recipes, seeds and grid points as the jobs of a queue.
+"""Plans a sweep: many recipes, seeds and grid points as the jobs of a queue::
 
     from oneofmany.recipes.planning import Sweep, plan
     from oneofmany.training.queue import Queue
