@@ -71,7 +71,7 @@ def tiny(task: str, objective: ObjectiveName) -> Settings:
             PhaseSettings(batch=32, lr=2e-3, warmup=10, schedule="cosine"),
             pretrainings=1,
         ),
-        pretraining="minloss",
+        pretraining="minloss" if objective in TWO_PHASES else "both",
         selector_training=SelectorTraining(updates=20, lr=2e-3),
         betas=(0.9, 0.98),
         decay=0.01,

@@ -11,7 +11,7 @@ from typing import Literal
 from oneofmany.files import FileError
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.phases import Phase, phases_of
-from oneofmany.training.settings import TWO_PHASES, Settings, differences, from_json, to_json
+from oneofmany.training.settings import Settings, differences, from_json, to_json
 
 WITHOUT_INFLUENCE = frozenset(
     {
@@ -25,6 +25,7 @@ WITHOUT_INFLUENCE = frozenset(
         "keep_pretrained",
         "temperature",
         "epsilon",
+        "decay",  # compared through the phases
         "checkpoint_minutes",
         "threads",  # rounding alone, and the queue chooses it
     }
@@ -145,8 +146,8 @@ def _shared(job: Job, runs: Sequence[Job]) -> Job:
 
 
 def _pretrainings(settings: Settings) -> list[Phase]:
-    """The phases of I-ExplR and SelectR that a run of another objective can stand for."""
-    return [phase for phase in phases_of(settings) if phase.fresh] if settings.objective in TWO_PHASES else []
+    """The pre-trainings of a run, which runs of MinLoss and Unique can stand for."""
+    return [phase for phase in phases_of(settings) if phase.fresh and phase.name != "train"]
 
 
 def _is_same_pretraining(phase: Phase, job: Job, run: Job) -> bool:
