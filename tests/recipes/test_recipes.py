@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from oneofmany.cli import run
-from oneofmany.data.benchmark import BENCHMARK, TINY
+from oneofmany.data.benchmark import BENCHMARK, EXPERIMENTS, TINY
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
@@ -190,7 +190,7 @@ def test_the_grids_are_whole():
     for kind in ("", "/large-batch", "/equivariant", "/tiny"):
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
-        assert set(data_of(name)) <= BENCHMARK.keys() | TINY.keys()
+        assert set(data_of(name)) <= BENCHMARK.keys() | EXPERIMENTS.keys() | TINY.keys()
         assert known[name].task == name.split("/")[0]
         assert known[name].objective == name.split("/")[1].split("-")[0]
 
