@@ -79,6 +79,12 @@ def phases_of(settings: Settings) -> tuple[Phase, ...]:
     return (*phases, Phase("joint", second, "selectr", trains="both", stream="second"))
 
 
+def pretrainings(settings: Settings) -> list[Phase]:
+    """The pre-trainings of a run, each as the only phase of the MinLoss or Unique run that can stand for it."""
+    own = [phase for phase in phases_of(settings) if phase.fresh and phase.name != "train"]
+    return [replace(phase, name="train") for phase in own]
+
+
 def _with_decay(phase: PhaseSettings, decay: float) -> PhaseSettings:
     """The phase with the weight decay that it has."""
     return replace(phase, decay=decay) if phase.decay is None else phase
