@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import product, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -42,6 +41,7 @@ Unique runs of the same seed where these equal their pre-training.
   --field value ...   any field of `oneofmany train RECIPE --help`, for every run
 
 Example: oneofmany sweep 'nqueens/*/tiny' --seeds 42 1729 --jobs 2
+Example: oneofmany sweep 'nqueens/*/table-2' --jobs 4
 Example: oneofmany sweep 'nqueens/*' --tune --seeds 42 --out tuning
 Example: oneofmany sweep nqueens/minloss nqueens/selectr --seeds 42 --grid decay=1e-4,1e-5,0 --out tuning
 """
@@ -201,19 +201,14 @@ def read_arguments(arguments: list[str]) -> Sweep:
 
 def expand(patterns: Sequence[str]) -> list[str]:
     """The recipes that names and patterns stand for, each once, in the order given; ``*`` stops at a slash."""
-    from oneofmany.recipes import recipe, recipes
+    from oneofmany.recipes import matching, recipe
 
     found: list[str] = []
     for pattern in patterns:
         if "*" not in pattern:
             found.append(recipe(pattern).recipe)
             continue
-        parts = pattern.split("/")
-        names = [
-            name
-            for name in recipes()
-            if len(name.split("/")) == len(parts) and all(map(fnmatchcase, name.split("/"), parts))
-        ]
+        names = matching(pattern)
         if not names:
             raise ValueError(f"no recipe fits {pattern!r}: `oneofmany train --recipes` lists them")
         found += names
