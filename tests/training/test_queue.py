@@ -335,7 +335,7 @@ def test_no_recipe_shares_with_other_settings(tmp_path):
             assert replace(source.first, sampling="os") == replace(own.first, sampling="os", decay=None)
             assert objective == "unique" or source.first.sampling == own.first.sampling
             number += 1
-    # I-ExplR and SelectR from two runs, three tasks, two batch sizes; Table 2, its tuning and its controls from one run.
+    # I-ExplR and SelectR from two runs, three tasks, two batch sizes; Table 2, its tuning and controls from one run.
     assert number == 2 * 2 * 6 + 2 * 3 + 2 * (3 + 3 + 2) + (2 * 3 + 1 + 1)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell, with_error
 from oneofmany.report.experiments import changes
-from oneofmany.report.paper import OBJECTIVES, STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
-from oneofmany.report.records import Grid, Record, commands_of, test_evaluation, variant_of
+from oneofmany.report.paper import STANDARD_ERRORS, SUBSETS, TABLE_2, name_of
+from oneofmany.report.records import Grid, Record, commands_of, test_evaluation
 from oneofmany.report.table import Cell, Table, columns, signed
 from oneofmany.report.themes import Chart, Theme
 
@@ -65,7 +65,7 @@ def anchors(grid: Grid) -> Table:
     rows = []
     for literal, other in pairs(grid):
         task = Cell(name_of(literal["task"]))
-        runs = [r for objective in OBJECTIVES for r in grid.at(literal["task"], objective, variant_of(literal))]
+        runs = grid.table_2(literal["task"])
         shared = runs and all(_schedule(record) == _schedule(literal) for record in runs)
         words = "the paper's schedule" + (", which all runs of Table 2 have" if shared else "")
         rows.append((task, Cell(literal["name"]), *_run(literal), Cell(words)))

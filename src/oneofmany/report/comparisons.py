@@ -15,6 +15,7 @@ from oneofmany.report.records import (
     Grid,
     Record,
     Schedule,
+    change_of,
     of_schedule,
     over_runs,
     percent,
@@ -113,6 +114,8 @@ def compared_pair(grid: Grid, task: str, variant: str = "") -> tuple[list[Record
 
 UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
 """Name of a training set -> how many OS queries the comparison says it has."""
+UNIQUE_CHANGES = ("os-dev", "180k", "180k-os-dev")
+"""The controls of Table 2's Unique that the comparison is made of."""
 
 
 def training_data_of(record: Record) -> tuple[str, str, str] | None:
@@ -128,7 +131,11 @@ def training_data_of(record: Record) -> tuple[str, str, str] | None:
 def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list[Record]:
     """The runs of a cell of the comparison, among those that count and among the controls, ordered by seed."""
     # A control with the settings of Table 2's Unique (a second phase, say) is another experiment.
-    controls = [record for record in grid.set_apart("controls") if variant_of(record) not in PAPER_VARIANTS]
+    controls = [
+        record
+        for record in grid.set_apart("controls")
+        if variant_of(record) not in PAPER_VARIANTS or change_of(record) in UNIQUE_CHANGES
+    ]
     found: dict[int, Record] = {}
     for record in (*grid.runs, *controls):
         if training_data_of(record) == (size, stopped, schedule.variants.get("sudoku")):

@@ -17,7 +17,7 @@ from oneofmany.report.ours import (
     training_cell,
 )
 from oneofmany.report.paper import SUBSETS, name_of
-from oneofmany.report.records import Grid, Record, deciding, goes_on, test_evaluation
+from oneofmany.report.records import Grid, Record, base_of, deciding, goes_on, test_evaluation
 from oneofmany.report.table import Cell, Column, Table, columns
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
@@ -67,7 +67,7 @@ def by_puzzle(own: Grid) -> list[Record]:
 def _only(own: Grid, *names: str) -> list[Record]:
     """Experiments with Sudoku's recipe that differ from it in nothing but these."""
     base = own.at("sudoku", MAIN_OBJECTIVE, VARIANT)[:1]
-    return [r for b in base for r in own.apart if r["recipe"] == b["recipe"] and set(different(r, b)) <= {*names}]
+    return [r for b in base for r in own.apart if base_of(r) == b["recipe"] and set(different(r, b)) <= {*names}]
 
 
 def _train_name(record: Record) -> str | None:
@@ -87,7 +87,7 @@ def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
 
 def changes(record: Record, base: Record) -> str:
     """``burn_in 0 instead of 0, 16``: what ``different`` finds, names and phases that no run has aside."""
-    found = {name: values for name, values in different(record, base).items() if name != "recipe"}
+    found = different(record, base)
     if not any(goes_on(r) for r in (record, base)):
         found = {name: values for name, values in found.items() if not name.startswith("second.")}
     return "; ".join(f"{name} {_word(here)} instead of {_word(there)}" for name, (here, there) in found.items())
@@ -113,7 +113,7 @@ def experiments(grid: Grid) -> Table:
     shown = by_puzzle(own)
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in (record for record in own.apart if record not in shown and record["apart"] != REPEATED):
-        groups.setdefault((record["recipe"], record["apart"].removeprefix("learned/")), []).append(record)
+        groups.setdefault((base_of(record), record["apart"].removeprefix("learned/")), []).append(record)
     rows = []
     for (recipe, name), records in groups.items():
         seeds = {record["seed"] for record in records}

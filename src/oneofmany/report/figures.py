@@ -16,7 +16,7 @@ from oneofmany.report.cells import test_commands
 from oneofmany.report.example2 import POINTS, START, boundaries
 from oneofmany.report.our_figures import our_charts
 from oneofmany.report.paper import OBJECTIVES, name_of
-from oneofmany.report.records import Grid, Record, test_evaluation, variant_of
+from oneofmany.report.records import PAPER_VARIANTS, Grid, Record, test_evaluation, variant_of
 from oneofmany.report.table import slug
 from oneofmany.report.themes import Chart, Theme
 
@@ -83,7 +83,7 @@ def _draw_solutions(figure: Any, theme: Theme, curves: dict[str, list[Bin]]) -> 
 def givens_chart(grid: Grid, task: str) -> Chart | None:
     """How many givens the test queries have, and how many queries there are, by number of solutions."""
     tested = [r for r in grid.runs if r["task"] == task and test_evaluation(r)]
-    tested.sort(key=lambda record: bool(variant_of(record)))  # the paper's test set before others
+    tested.sort(key=lambda record: variant_of(record) not in PAPER_VARIANTS)  # the paper's test set before others
     bins = [bins for r in tested[:1] if (e := test_evaluation(r)) and len(bins := bins_of(e)) > 1]
     if not bins or len({round(b.givens, 6) for b in bins[0]}) == 1:
         return None

@@ -25,9 +25,19 @@ Score = dict[str, Any]
 """correct, total, accuracy, low, high."""
 
 PAPER_NETWORKS = ("nlm", "rrn")
-PAPER_VARIANTS = ("", "large-batch")
-"""Variants that the paper's tables are made of: its own settings, and the same queries in larger batches."""
-NO_RESULT = {"seed", "device", "threads", "capture", "compile", "log_every", "checkpoint_minutes", "pretrained"}
+PAPER_VARIANTS = ("", "large-batch", "table-2")
+"""Variants that the paper's tables are made of: its literal settings, larger batches, and what dev chose."""
+NO_RESULT = {
+    "recipe",
+    "seed",
+    "device",
+    "threads",
+    "capture",
+    "compile",
+    "log_every",
+    "checkpoint_minutes",
+    "pretrained",
+}
 """Settings that two runs of one experiment may differ in."""
 
 
@@ -83,13 +93,28 @@ def goes_on(record: Record) -> bool:
 
 
 def variant_of(record: Record) -> str:
-    """What the recipe's name adds to ``TASK/OBJECTIVE``: empty for the paper's network and settings.
+    """What the recipe's name adds to ``TASK/OBJECTIVE``, changes aside: empty for the paper's literal settings.
 
-    ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``.
+    ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``, ``table-2`` for its controls
+    and tuning too.
     """
-    _, *parts = record["recipe"].split("/")
+    _, *parts = base_of(record).split("/")
     own = parts[0].removeprefix(record["objective"]).strip("-") if parts else ""
     return "/".join([part for part in (own, *parts[1:]) if part])
+
+
+def base_of(record: Record) -> str:
+    """The recipe that a record is compared with: ``sudoku/unique/table-2`` for ``sudoku/unique/table-2/180k``.
+
+    What was tried in tuning is compared with Table 2.
+    """
+    parts = record["recipe"].split("/")[:3]
+    return "/".join("table-2" if place == 2 and part == "tuning" else part for place, part in enumerate(parts))
+
+
+def change_of(record: Record) -> str:
+    """What the recipe's name adds to a recipe that it changes: ``180k`` for ``sudoku/unique/table-2/180k``."""
+    return "/".join(record["recipe"].split("/")[3:])
 
 
 def titled(record: Record, field: str) -> str:
@@ -237,7 +262,7 @@ class Grid:
     def instead(self, apart: str) -> Grid:
         """The runs, with those that stand apart in this folder in the place of the others of their recipes."""
         others = [record for record in self.apart if record["apart"] == apart]
-        recipes = {record["recipe"] for record in others}
+        recipes = {base_of(record) for record in others}
         return Grid((*(record for record in self.runs if record["recipe"] not in recipes), *others))
 
     def schedules(self) -> list[Schedule]:
@@ -245,8 +270,8 @@ class Grid:
         tested = Counter((r["task"], variant_of(r)) for r in self.runs if test_evaluation(r) is not None)
         every = Counter((r["task"], variant_of(r)) for r in self.runs)
         ranked = {t: sorted(PAPER_VARIANTS, key=lambda v, t=t: (-tested[t, v], -every[t, v])) for t in TASKS}
-        others = {task: other for task, (_, other) in ranked.items() if tested[task, other]}
-        found = [Schedule({task: first for task, (first, _) in ranked.items()})]
+        others = {task: other for task, (_, other, *_) in ranked.items() if tested[task, other]}
+        found = [Schedule({task: first for task, (first, *_) in ranked.items()})]
         return [*found, Schedule(others, "other schedule")] if others else found
 
     def counting(self) -> Schedule:

@@ -138,7 +138,8 @@ def _once(records: Iterable[Record]) -> list[Record]:
     found: dict[object, Record] = {}
     for record in records:
         times = (record.get("history") or {}).get("time")
-        found.setdefault((record["name"], *times) if times else id(record), record)
+        who = (record["task"], record["objective"], record["seed"])
+        found.setdefault((*who, *times) if times else id(record), record)
     return list(found.values())
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from oneofmany.report.experiments import flat
 from oneofmany.report.paper import SUBSETS, name_of, order_of
-from oneofmany.report.records import Grid, Record, commands_of, deciding, dev_score, over_dev, variant_of
+from oneofmany.report.records import Grid, Record, base_of, commands_of, deciding, dev_score, over_dev, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 
 KIND = "tuning"
@@ -17,12 +17,13 @@ def tuning(grid: Grid) -> Table:
     """Every setting that was tried of every objective, on dev; the best is bold, and one is used."""
     groups: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in grid.set_apart(KIND):
-        groups[record["recipe"]][record["apart"]].append(record)
+        groups[base_of(record)][record["apart"]].append(record)
     rows, counts = [], defaultdict(set)
     for points in sorted((list(points.values()) for points in groups.values()), key=lambda found: _place(found[0][0])):
         first, most = points[0][0], max(map(len, points))
         counts[first["task"]].add(len(points))
-        label = name_of(first["objective"]) + (f", {variant}" if (variant := variant_of(first)) else "")
+        variant = variant_of(first)
+        label = name_of(first["objective"]) + (f", {variant}" if variant not in ("", "table-2") else "")
         # Means over other seeds do not compete.
         top = max(_score(records) for records in points if len(records) == most)
         used = _used(grid, [records[0] for records in points])
