@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--clues", type=Path, help="the 17-clue list; without it Sudoku comes from our own puzzles")
     clues = parser.parse_args().clues
     build_nqueens(5, 2, seed=0)  # compile
-    print(f"{'':18}{'seconds':>9}{'queries':>11}{'% MS':>8}{'each':>7}     paper: queries, % MS, each")
+    print(f"{'':25}{'seconds':>9}{'queries':>11}{'% MS':>8}{'each':>7}     paper: queries, % MS, each")
     start = time.perf_counter()
     everything = build_nqueens(11, 6)
     row("nqueens 11/6 all", time.perf_counter() - start, everything)
@@ -41,7 +41,7 @@ def row(name: str, seconds: float, dataset: Dataset) -> None:
     multiple = dataset.multiple
     each = float(dataset.total[multiple].mean()) if multiple.any() else 0
     paper = "  ".join(map(str, PAPER[name])) if name in PAPER else ""
-    print(f"{name:18}{seconds:9.1f}{len(dataset):11,}{100 * multiple.mean():8.2f}{each:7.2f}     {paper}")
+    print(f"{name:25}{seconds:9.1f}{len(dataset):11,}{100 * multiple.mean():8.2f}{each:7.2f}     {paper}")
 
 
 if __name__ == "__main__":

@@ -140,7 +140,8 @@ def _once(records: Iterable[Record]) -> list[Record]:
     found: dict[object, Record] = {}
     for record in records:
         times = record.history.time
-        found.setdefault((record.name, *times) if any(times) else id(record), record)
+        who = (record.task, record.objective, record.seed)
+        found.setdefault((*who, *times) if any(times) else id(record), record)
     return list(found.values())
 
 

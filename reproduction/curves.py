@@ -31,9 +31,9 @@ def in_a_table(record: Record, evaluation: Evaluation) -> bool:
 
 
 def size_of(record: Record, name: str) -> int | None:
-    """The size of the boards of ``TASK-test`` and ``TASKsize-test``; None for other evaluations."""
+    """The size of the boards of ``TASK-test`` and ``TASK-size-N-test``; None for other evaluations."""
     size = record.evaluations[name].data.size
-    return size if name in (f"{record.task}-test", f"{record.task}{size}-test") else None
+    return size if name in (f"{record.task}-test", f"{record.task}-size-{size}-test") else None
 
 
 def size_curves(grid: Grid) -> list[tuple[list[Record], dict[int, str]]]:

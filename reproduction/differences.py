@@ -24,7 +24,7 @@ def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
 
 def changes(record: Record, base: Record) -> str:
     """``burn_in 0 instead of 0, 16``: what ``different`` finds, names and phases that no run has aside."""
-    found = {name: values for name, values in different(record, base).items() if name != "recipe"}
+    found = different(record, base)
     if not any(goes_on(r) for r in (record, base)):
         found = {name: values for name, values in found.items() if not name.startswith("second.")}
     return "; ".join(f"{name} {_word(here)} instead of {_word(there)}" for name, (here, there) in found.items())

@@ -9,7 +9,7 @@ from oneofmany.report.results import ACCURACIES
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction.differences import changes, different, repeated_runs
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, on
-from reproduction.runs import EXPERIMENTS, OUR_VARIANT, ours, train_name
+from reproduction.runs import EXPERIMENTS, OUR_VARIANT, base_of, ours, train_name
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
 """Name of a training set -> how many solutions of a query it lists at most; no query has more than 50."""
@@ -58,7 +58,7 @@ def by_puzzle(own: Grid) -> list[Record]:
 def _only(own: Grid, *names: str) -> list[Record]:
     """Experiments with Sudoku's recipe that differ from it in nothing but these."""
     base = own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT)[:1]
-    return [r for b in base for r in own.apart if r.recipe == b.recipe and set(different(r, b)) <= {*names}]
+    return [r for b in base for r in own.apart if base_of(r) == b.recipe and set(different(r, b)) <= {*names}]
 
 
 def experiments(grid: Grid) -> Table:
@@ -67,7 +67,7 @@ def experiments(grid: Grid) -> Table:
     shown = by_puzzle(own)
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in (record for record in own.apart if record not in shown and record.apart != REPEATED):
-        groups.setdefault((record.recipe, record.apart.removeprefix(f"{EXPERIMENTS}/")), []).append(record)
+        groups.setdefault((base_of(record), record.apart.removeprefix(f"{EXPERIMENTS}/")), []).append(record)
     rows = []
     for (recipe, name), records in groups.items():
         seeds = {record.seed for record in records}

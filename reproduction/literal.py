@@ -11,12 +11,12 @@ from oneofmany.evaluation.record import SUBSETS, Record
 from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell, with_error
 from oneofmany.report.figures import legend
-from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, tested, variant_of
+from oneofmany.report.grid import Grid, commands_of, name_of, tested
 from oneofmany.report.table import Cell, Table, columns, signed
 from oneofmany.report.themes import Chart, Theme
 from reproduction.differences import changes
 from reproduction.paper import STANDARD_ERRORS, TABLE_2
-from reproduction.runs import LITERAL, apart_in, counting
+from reproduction.runs import LITERAL, apart_in, counting, table_2
 
 
 def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
@@ -65,7 +65,7 @@ def literal_runs(grid: Grid) -> Table:
     rows = []
     for literal, other in pairs(grid):
         task = Cell(name_of(literal.task))
-        runs = [r for objective in OBJECTIVES for r in grid.at(literal.task, objective, variant_of(literal))]
+        runs = table_2(grid, literal.task)
         shared = runs and all(_schedule(record) == _schedule(literal) for record in runs)
         words = "the paper's schedule" + (", which all runs of Table 2 have" if shared else "")
         rows.append((task, Cell(literal.name), *_run(literal), Cell(words)))

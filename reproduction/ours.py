@@ -30,7 +30,7 @@ MAIN_OBJECTIVE = "minloss"
 TESTS = {
     "nqueens-test": ("nqueens", "N-Queens 11"),
     "futoshiki-test": ("futoshiki", "Futoshiki 6, 18 blanks"),
-    "futoshiki20-test": ("futoshiki", "Futoshiki 6, 20 blanks"),
+    "futoshiki-20-blanks-test": ("futoshiki", "Futoshiki 6, 20 blanks"),
     "sudoku-test": ("sudoku", "Sudoku 9"),
 }
 """Name of a test set -> its task and what readers call it."""

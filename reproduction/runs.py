@@ -15,14 +15,17 @@ from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, test_evaluat
 
 RECORDS = Path(__file__).parent / "records"
 PAPER_NETWORKS = ("nlm", "rrn")
-PAPER_VARIANTS = ("", "large-batch")
-"""Variants that the paper's tables are made of: its own settings, and the same queries in larger batches."""
+TABLE_2 = "table-2"
+PAPER_VARIANTS = ("", "large-batch", TABLE_2)
+"""Variants that the paper's tables are made of: its literal settings, larger batches, and what dev chose."""
 OUR_VARIANT = "equivariant"
 """Recipes ``TASK/OBJECTIVE/equivariant``; ``equivariant-flags`` sees inequalities as the paper's NLM does."""
 LITERAL, TUNING, CONTROLS, EXPERIMENTS = "literal", "tuning", "controls", "experiments"
 """Folders of records that stand apart from the runs that count, and never take their place."""
 UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
 """Name of a training set -> how many OS queries the comparison says it has."""
+UNIQUE_CHANGES = ("os-dev", "180k", "180k-os-dev")
+"""The controls of Table 2's Unique that the comparison is made of."""
 
 
 def read_published(folder: Path = RECORDS) -> list[Record]:
@@ -37,6 +40,25 @@ def _apart(path: Path, folder: Path) -> str:
     return "/".join(where) if where[:1] and where[0] in (LITERAL, TUNING, CONTROLS, EXPERIMENTS) else ""
 
 
+def base_of(record: Record) -> str:
+    """The recipe that a record is compared with: ``sudoku/unique/table-2`` for ``sudoku/unique/table-2/180k``.
+
+    Tuning is compared with Table 2.
+    """
+    parts = record.recipe.split("/")[:3]
+    return "/".join(TABLE_2 if place == 2 and part == TUNING else part for place, part in enumerate(parts))
+
+
+def base_variant(record: Record) -> str:
+    """The variant of ``base_of`` a record: ``table-2`` for its controls and its tuning too."""
+    return variant_of(replace(record, recipe=base_of(record)))
+
+
+def change_of(record: Record) -> str:
+    """What a recipe's name adds to the recipe that it changes: ``180k`` for ``sudoku/unique/table-2/180k``."""
+    return "/".join(record.recipe.split("/")[3:])
+
+
 def apart_in(grid: Grid, kind: str) -> list[Record]:
     """The records of one kind that stand apart: ``controls``."""
     return [record for record in grid.apart if record.apart.split("/")[0] == kind]
@@ -44,7 +66,7 @@ def apart_in(grid: Grid, kind: str) -> list[Record]:
 
 def instead(grid: Grid, apart: str) -> Grid:
     """The runs, with those that stand apart in this folder in the place of the others of their recipes."""
-    others = [record for record in grid.apart if record.apart == apart]
+    others = [replace(record, recipe=base_of(record)) for record in grid.apart if record.apart == apart]
     recipes = {record.recipe for record in others}
     return Grid((*(record for record in grid.runs if record.recipe not in recipes), *others))
 
@@ -66,7 +88,7 @@ def _part(grid: Grid, own: bool) -> Grid:
 
 def is_ours(record: Record) -> bool:
     """Whether a run is of our network's recipes, the tiny ones of the demo aside."""
-    return record.network == "equivariant" and variant_of(record).split("-")[0] == OUR_VARIANT
+    return record.network == "equivariant" and base_variant(record).split("-")[0] == OUR_VARIANT
 
 
 def goes_on(record: Record) -> bool:
@@ -109,8 +131,8 @@ def schedules(grid: Grid) -> list[Schedule]:
     with_test = Counter((record.task, variant_of(record)) for record, _ in tested(grid.runs))
     every = Counter((record.task, variant_of(record)) for record in grid.runs)
     ranked = {t: sorted(PAPER_VARIANTS, key=lambda v, t=t: (-with_test[t, v], -every[t, v])) for t in TASKS}
-    second = {task: other for task, (_, other) in ranked.items() if with_test[task, other]}
-    found = [Schedule({task: first for task, (first, _) in ranked.items()})]
+    second = {task: other for task, (_, other, *_) in ranked.items() if with_test[task, other]}
+    found = [Schedule({task: first for task, (first, *_) in ranked.items()})]
     return [*found, Schedule(second, "other schedule")] if second else found
 
 
@@ -146,14 +168,18 @@ def training_data_of(record: Record) -> tuple[str, str, str] | None:
     if (record.task, record.objective, record.network) != ("sudoku", "unique", "rrn") or size is None:
         return None
     only_os = record.setting("select_on") == "os" or record.dev is None or record.dev.ms is None
-    last = variant_of(record).split("/")[-1]
+    last = base_variant(record).split("/")[-1]
     return size, "os" if only_os else "mixed", last if last in PAPER_VARIANTS else ""
 
 
 def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list[Record]:
     """The runs of a cell of the comparison, among those that count and among the controls, ordered by seed."""
     # A control with the settings of Table 2's Unique (a second phase, say) is another experiment.
-    controls = [record for record in apart_in(grid, CONTROLS) if variant_of(record) not in PAPER_VARIANTS]
+    controls = [
+        record
+        for record in apart_in(grid, CONTROLS)
+        if base_variant(record) not in PAPER_VARIANTS or change_of(record) in UNIQUE_CHANGES
+    ]
     found: dict[int, Record] = {}
     for record in (*grid.runs, *controls):
         if training_data_of(record) == (size, stopped, schedule.variants.get("sudoku")):
@@ -162,5 +188,5 @@ def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list
 
 
 def is_authors_naive(record: Record) -> bool:
-    """Whether a run is of ``nqueens/naive-authors``, in any schedule."""
-    return (record.task, variant_of(record).split("/")[0]) == ("nqueens", "authors")
+    """Whether a run is of ``nqueens/naive-authors``, in any schedule, or of the control of Table 2 that is like it."""
+    return record.task == "nqueens" and "naive-authors" in record.recipe.split("/")

@@ -6,21 +6,23 @@ from collections import defaultdict
 from statistics import fmean
 
 from oneofmany.evaluation.record import SUBSETS, Record, flattened
-from oneofmany.report.grid import Grid, commands_of, deciding, dev_score, name_of, order_of, over_dev, variant_of
+from oneofmany.report.grid import Grid, commands_of, deciding, dev_score, name_of, order_of, over_dev
 from oneofmany.report.table import Cell, Column, Table, columns
-from reproduction.runs import TUNING, apart_in, table_2
+from reproduction.runs import TABLE_2, TUNING, apart_in, base_of, base_variant, table_2
 
 
 def tuning(grid: Grid) -> Table:
     """Every setting that was tried of every objective, on dev; the best is bold, and one is used."""
     groups: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in apart_in(grid, TUNING):
-        groups[record.recipe][record.apart].append(record)
+        groups[base_of(record)][record.apart].append(record)
     rows, counts = [], defaultdict(set)
     for points in sorted((list(points.values()) for points in groups.values()), key=lambda found: _place(found[0][0])):
         first, most = points[0][0], max(map(len, points))
         counts[first.task].add(len(points))
-        label = name_of(first.objective) + (f", {variant}" if (variant := variant_of(first)) else "")
+        label = name_of(first.objective) + (
+            f", {variant}" if (variant := base_variant(first)) not in ("", TABLE_2) else ""
+        )
         # Means over other seeds do not compete.
         top = max(_score(records) for records in points if len(records) == most)
         used = _used(grid, [records[0] for records in points])

@@ -38,9 +38,9 @@ def our_evaluations(rng, task, queries=90, better=0.0):
     first, *others = SIZES[task]
     found = {f"{task}-test": one(f"{task}-test", first, 0.95), f"{task}-dev": one(f"{task}-dev", first, 0.95)}
     if task == "futoshiki":
-        found["futoshiki20-test"] = one("futoshiki20-test", first, 0.9)
+        found["futoshiki-20-blanks-test"] = one("futoshiki-20-blanks-test", first, 0.9)
     for size in others:
-        found[f"{task}{size}-test"] = one(f"{task}{size}-test", size, 0.7)
+        found[f"{task}-size-{size}-test"] = one(f"{task}-size-{size}-test", size, 0.7)
     for steps in (8, 16, 32, 64, 256):
         name = f"{task}-dev-steps{steps}"
         found[name] = one(name, first, 0.5 + steps / 600, f"{task}-dev", steps=steps)
@@ -65,7 +65,7 @@ def our_runs(queries=90):
                 dev = 0.9 + 0.01 * rng.random()
                 records.append(settings(fake_record(recipe, seed, found, dev=dev, network="equivariant")))
     flags = our_evaluations(rng, "futoshiki", queries, better=-0.15)
-    flags = {name: flags[name] for name in ("futoshiki-test", "futoshiki20-test")}
+    flags = {name: flags[name] for name in ("futoshiki-test", "futoshiki-20-blanks-test")}
     records.append(settings(fake_record("futoshiki/minloss/equivariant-flags", 42, flags, network="equivariant")))
     return records
 

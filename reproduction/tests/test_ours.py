@@ -118,7 +118,7 @@ def test_data_of_another_size_does_not_count():
 def test_every_run_has_wilsons_interval_and_its_two_commands():
     table = each_run(GRID)
     tests = [(r.name, name) for r in RUNS for name in r.evaluations if name in
-             ("nqueens-test", "futoshiki-test", "futoshiki20-test", "sudoku-test")]  # fmt: skip
+             ("nqueens-test", "futoshiki-test", "futoshiki-20-blanks-test", "sudoku-test")]  # fmt: skip
     assert sorted(row[1].text for row in table.rows) == sorted(name for name, _ in tests)
     record = find("sudoku/naive/equivariant")[42]
     row = row_of(table, "Sudoku 9", record.name)
@@ -154,7 +154,7 @@ def test_sizes():
         *(("Sudoku, MinLoss", size) for size in ("9", "16")),
     ]
     row = row_of(table, "N-Queens, MinLoss", "20")
-    values = shares("nqueens/minloss/equivariant", "nqueens20-test", SUBSETS[1])
+    values = shares("nqueens/minloss/equivariant", "nqueens-size-20-test", SUBSETS[1])
     assert row[5].numbers["mean"] == pytest.approx(mean(values))
     assert texts(row)[2:4] == ["10", "90"]
 

@@ -90,7 +90,12 @@ def test_help_and_recipes(call):
     assert call()[0] == 2
     code, out, err = call("--recipes")
     assert (code, err) == (0, "")
-    assert out.split("\n")[:-1] == list(recipes())
+    assert "  nqueens/OBJECTIVE/table-2\n" in out
+    assert "'*/*/tuning/*'" in out
+    assert call("--recipes", "*/*/tiny")[1].split() == [name for name in recipes() if name.endswith("/tiny")]
+    code, out, err = call("--recipes", "chess/*")
+    assert (code, out) == (2, "")
+    assert "no recipe fits 'chess/*'" in err
     code, out, _ = call(RECIPE, "--help")
     assert code == 0
     assert "--first.lr" in out

@@ -7,7 +7,15 @@ import pytest
 import torch
 
 from oneofmany.data import benchmark
-from oneofmany.data.benchmark import BENCHMARK, SIZES, build_benchmark, find_benchmark
+from oneofmany.data.benchmark import (
+    BENCHMARK,
+    EXPERIMENTS,
+    SIZES,
+    build_benchmark,
+    file_name,
+    find_benchmark,
+    former_name,
+)
 from oneofmany.data.futoshiki import build_futoshiki, neighbour_pairs
 from oneofmany.data.latin import latin_squares
 from oneofmany.data.nqueens import build_nqueens
@@ -388,15 +396,42 @@ def test_two_processes_may_build_the_same_file(tmp_path, monkeypatch):
         find_benchmark("futoshiki-dev", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "former"),
+    [
+        ("futoshiki-20-blanks-dev", "futoshiki20-dev"),
+        ("futoshiki-20-blanks-test", "futoshiki20-test"),
+        ("futoshiki-size-9-test", "futoshiki9-test"),
+        ("nqueens-size-12-test", "nqueens12-test"),
+        ("sudoku-size-16-test", "sudoku16-test"),
+    ],
+)
+def test_a_file_with_the_former_name_is_taken(tmp_path, name, former):
+    assert name in BENCHMARK | SIZES
+    assert former_name(name) == former
+    path = tmp_path / f"{former}.safetensors"
+    build_nqueens(6, 3, seed=1).save(path)
+    assert find_benchmark(name, tmp_path) == path
+
+
+def test_names_tell_where_the_sudokus_come_from():
+    assert all(former_name(name) == name for name in BENCHMARK | EXPERIMENTS if "20-blanks" not in name)
+    assert file_name("sudoku-train", None) == "sudoku-own-train.safetensors"
+    assert file_name("sudoku-puzzle-dev", None) == "sudoku-own-puzzle-dev.safetensors"
+    assert file_name("sudoku-train", "list.txt") == "sudoku-train.safetensors"
+    for name in ("sudoku-size-16-test", "sudoku-tiny-train", "nqueens-train"):  # no clues in them
+        assert file_name(name, None) == f"{name}.safetensors"
+
+
 def test_the_benchmark_is_as_said():
     assert len(build_benchmark("futoshiki-dev")) == 1_000
     dev, test = build_benchmark("nqueens-dev"), build_benchmark("nqueens-test")
     assert (len(dev), len(test)) == (1_000, 10_000)
     assert not {q.tobytes() for q in dev.query} & {q.tobytes() for q in test.query}
     assert dev.built["blanks"] == test.built["blanks"] == 6
-    for name, build in BENCHMARK.items():
+    for name, build in (BENCHMARK | EXPERIMENTS).items():
         if name.endswith("-dev"):  # dev is made like test
-            twin = BENCHMARK[name.replace("-dev", "-test")]
+            twin = (BENCHMARK | EXPERIMENTS)[name.replace("-dev", "-test")]
             assert build.func is twin.func
             assert "sudoku" in name or build.args[:2] == twin.args[:2]
     with pytest.raises(ValueError, match="expected one of"):
@@ -404,9 +439,9 @@ def test_the_benchmark_is_as_said():
 
 
 def test_larger_boards_have_half_of_them_given():
-    for name, size, given in (("nqueens14-test", 14, 7), ("futoshiki7-test", 7, 25)):
+    for name, size, given in (("nqueens-size-14-test", 14, 7), ("futoshiki-size-7-test", 7, 25)):
         data = build_benchmark(name)
         assert (data.problem.size, len(data)) == (size, 1_000)
         assert ((data.query > 0).sum(1) == given).all()
-    (low, high), cells = SIZES["sudoku16-test"].keywords["givens"], 16 * 16  # pyright: ignore[reportFunctionMemberAccess]
+    (low, high), cells = SIZES["sudoku-size-16-test"].keywords["givens"], 16 * 16  # pyright: ignore[reportFunctionMemberAccess]
     assert low == high == round(0.6 * cells)

@@ -1,19 +1,21 @@
 """Recipes: the paper's are pinned to what is known about its experiments, and every one of them runs."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from oneofmany.cli import run
-from oneofmany.data.benchmark import BENCHMARK, TINY
+from oneofmany.data.benchmark import BENCHMARK, EXPERIMENTS, TINY
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.networks.building import NETWORKS
 from oneofmany.networks.saved import load_network
-from oneofmany.recipes import SEEDS, data_of, recipe, recipes
+from oneofmany.recipes import SEEDS, data_of, matching, recipe, recipes, tuning
+from oneofmany.recipes.comparing import departures
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.phases import phases_of
+from oneofmany.training.settings import to_json
 
 TASKS = ("nqueens", "futoshiki", "sudoku")
 OBJECTIVES = ("naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr")
@@ -111,6 +113,8 @@ EVERYWHERE = {
     "first.warmup": 0,
     "second.warmup": 0,
     "first.minutes": None,
+    "first.decay": None,
+    "second.decay": None,
     "second.minutes": None,
 }
 SAMPLING = {"naive": "pairs", "unique": "os"}
@@ -184,10 +188,10 @@ def test_larger_batches_see_equally_many_queries(name):
 def test_the_grids_are_whole():
     known = recipes()
     assert all(name == settings.recipe for name, settings in known.items())
-    for kind in ("", "/large-batch", "/equivariant", "/tiny"):
+    for kind in ("", "/large-batch", "/table-2", "/equivariant", "/tiny"):
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
-        assert set(data_of(name)) <= BENCHMARK.keys() | TINY.keys()
+        assert set(data_of(name)) <= BENCHMARK.keys() | EXPERIMENTS.keys() | TINY.keys()
         assert known[name].task == name.split("/")[0]
         assert known[name].objective == name.split("/")[1].split("-")[0]
 
@@ -203,7 +207,7 @@ def test_our_objectives_differ_in_the_objective_alone(task, kind):
         different = {field for field, value in mine.items() if value != theirs[field]}
         allowed = {"recipe", "objective", "first.updates", "first.sampling", "second.updates"}
         if objective in TWO_PHASES:  # the others have no second phase
-            allowed |= {field for field in mine if field.startswith("second.")}
+            allowed |= {field for field in mine if field.startswith("second.") or field == "pretraining"}
         # Discovering is for objectives that weigh the listed solutions, where not all are listed.
         assert different - {"discover"} <= allowed
         choosing = objective in ("ccloss", "minloss", "iexplr", "selectr")
@@ -216,6 +220,54 @@ def test_an_unknown_recipe_is_told_the_closest_name():
         recipe("nqueens/minlos")
     with pytest.raises(ValueError, match="the recipes are TASK/OBJECTIVE"):
         recipe("chess")
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_the_tuning_grid_and_its_recipes_are_one_table(name):
+    points = [",".join(f"{field}={value}" for field, value in point.items()) for point in tuning(recipe(name))]
+    assert matching(f"{name}/tuning/*") == [f"{name}/tuning/{point}" for point in points]
+    assert len(points) == (2 if name.startswith("sudoku") else 3)
+    for point in points:
+        settings = flat(asdict(recipe(f"{name}/tuning/{point}")))
+        for field, value in (part.split("=") for part in point.split(",")):
+            assert settings[field] == (float(value) if value[0].isdigit() else value)
+            assert field.endswith("sampling") or type(settings[field]) is type(flat(asdict(recipe(name)))[field])
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_table_2_is_one_of_the_tuned_settings_with_the_schedule_of_its_task(name):
+    chosen, task = flat(asdict(recipe(f"{name}/table-2"))), name.split("/")[0]
+    schedule = {"recipe"} | ({"first.updates", "evaluate_every"} if task == "sudoku" else set())
+    tried = [flat(asdict(recipe(point))) for point in matching(f"{name}/tuning/*")]
+    assert sum({field for field in chosen if chosen[field] != one[field]} <= schedule for one in tried) == 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_equal_budgets_start_and_go_on_as_selectr_does_from_minloss(task):
+    for objective in ("minloss", "ccloss"):
+        settings = recipe(f"{task}/{objective}/table-2/second-phase")
+        first, second = phases_of(settings)
+        assert (replace(first, name="train"),) == phases_of(recipe(f"{task}/minloss/table-2"))
+        assert (second.objective, second.stream) == (objective, "second")
+        assert settings.second == recipe(f"{task}/selectr/table-2").second
+
+
+def test_departures_from_a_recipe_are_named():
+    name = "nqueens/selectr/table-2"
+    settings = to_json(recipe(name))
+    assert not departures(settings)
+    assert not departures(settings | {"seed": 1, "device": "cpu", "threads": 2, "log_every": 7, "compile": False})
+    assert departures(settings | {"decay": 0.5}) == ["decay: 1e-05 there, 0.5 here"]
+    assert departures(settings | {"first": settings["first"] | {"batch": 8}}) == ["first.batch: 4 there, 8 here"]
+    # A first phase that was another run's does not count, but that run does.
+    began = settings | {"first": settings["first"] | {"batch": 8}, "pretraining": "both"}
+    assert not departures(began | {"pretrained": ["somewhere/nqueens/unique/table-2/42"]})
+    for other in ("runs/nqueens/unique/42", "runs/nqueens/minloss/table-2/42", "runs/mine/42"):
+        assert departures(began | {"pretrained": [other]}) == [f"pretrained: {other} is not its pre-training"]
+    # A selector acts in SelectR alone.
+    minloss = to_json(recipe("nqueens/minloss/table-2"))
+    assert not departures(minloss | {"selector": minloss["selector"] | {"width": 99}})
+    assert departures(settings | {"selector": settings["selector"] | {"width": 99}})
 
 
 # ---- they run ------------------------------------------------------------------------------------------------------
@@ -246,7 +298,10 @@ SHORT = """
 """
 
 
-@pytest.mark.parametrize("name", [*GRID, *(f"{name}/equivariant" for name in GRID)])
+CHANGED = ("nqueens/iexplr/table-2", "sudoku/ccloss/table-2/second-phase", "sudoku/minloss/equivariant/listed-1")
+
+
+@pytest.mark.parametrize("name", [*GRID, *(f"{name}/equivariant" for name in GRID), *CHANGED])
 def test_every_recipe_runs(benchmark, tmp_path, capsys, name):
     settings, out = recipe(name), tmp_path / "run"
     short = SHORT.format(steps="None" if settings.network.kind == "nlm" else 2).split()

@@ -141,13 +141,13 @@ def test_starts_are_never_mixed():
 def test_other_data():
     evaluations = {
         "nqueens-test": fake_evaluation(np.arange(10) < 7, TOTAL),
-        "nqueens14-test": fake_evaluation(np.arange(10) < 3, TOTAL, name="nqueens14-test", size=14),
+        "nqueens-size-14-test": fake_evaluation(np.arange(10) < 3, TOTAL, name="nqueens-size-14-test", size=14),
     }
     grid = Grid.of([fake_record("nqueens/minloss/equivariant", 42, evaluations, network="equivariant")])
     (row,) = other_data(grid).rows
     assert texts(row) == [
         "nqueens/minloss/equivariant",
-        "nqueens14-test",
+        "nqueens-size-14-test",
         "14",
         "10",
         "",

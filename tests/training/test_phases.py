@@ -23,7 +23,8 @@ from oneofmany.training.phases import build_objective, phases_of
 from oneofmany.training.settings import OBJECTIVES, PhaseSettings, SelectorTraining
 from small_runs import small
 
-FIRST, SECOND = PhaseSettings(updates=6, batch=4, lr=0.1), PhaseSettings(updates=5, batch=2, lr=0.01)
+FIRST = PhaseSettings(updates=6, batch=4, lr=0.1, decay=0.3)
+SECOND = PhaseSettings(updates=5, batch=2, lr=0.01, decay=0.2)
 
 
 def shape(settings):
@@ -71,6 +72,24 @@ def test_one_way_of_pretraining(objective, way):
     names = [phase.name for phase in phases_of(small(objective, pretraining=way))]
     assert names[0] == f"pretrain-{way}"
     assert not names[1].startswith("pretrain")
+
+
+@pytest.mark.parametrize("way", ["minloss", "unique"])
+def test_a_second_phase_can_start_from_another_objective(way):
+    settings = small("ccloss", pretraining=way, first=FIRST, second=SECOND)
+    assert shape(settings) == [
+        (f"pretrain-{way}", way, "network", True, "first"),
+        ("second", "ccloss", "network", False, "second"),
+    ]
+    # Without a second phase there is nothing to start.
+    assert shape(small("ccloss", pretraining=way)) == [("train", "ccloss", "network", True, "first")]
+
+
+def test_a_phase_has_the_weight_decay_of_the_run_unless_it_has_its_own():
+    settings = small("iexplr", decay=0.5, first=replace(FIRST, decay=None), second=SECOND)
+    assert [phase.settings.decay for phase in phases_of(settings)] == [0.5, 0.5, 0.2]
+    none = small("minloss", decay=0.5, first=replace(FIRST, decay=0.0))
+    assert [phase.settings.decay for phase in phases_of(none)] == [0.0]
 
 
 def test_a_start_from_other_runs_leaves_the_first_phase_out():

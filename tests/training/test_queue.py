@@ -319,17 +319,24 @@ def test_no_recipe_shares_with_other_settings(tmp_path):
     by_folder = {str(job.folder): job.settings for job in everything}
     number = 0
     for job in share(everything, tmp_path):
-        for path, objective in zip(job.settings.pretrained, ("minloss", "unique"), strict=False):
+        if not job.settings.pretrained:
+            continue
+        own = by_folder[str(job.folder)]
+        ways = ("minloss", "unique") if own.pretraining == "both" else (own.pretraining,)
+        for path, objective in zip(job.settings.pretrained, ways, strict=True):
             source = by_folder[path]
             assert source.objective == objective
+            assert source.decay == (own.decay if own.first.decay is None else own.first.decay)
             assert (source.task, source.network, source.seed) == (
                 job.settings.task,
                 job.settings.network,
                 job.settings.seed,
             )
-            assert replace(source.first, sampling="os") == replace(job.settings.first, sampling="os")
+            assert replace(source.first, sampling="os") == replace(own.first, sampling="os", decay=None)
+            assert objective == "unique" or source.first.sampling == own.first.sampling
             number += 1
-    assert number == 2 * 2 * 6  # I-ExplR and SelectR from two runs, three tasks, two batch sizes
+    # I-ExplR and SelectR from two runs, three tasks, two batch sizes; Table 2, its tuning and controls from one run.
+    assert number == 2 * 2 * 6 + 2 * 3 + 2 * (3 + 3 + 2) + (2 * 3 + 1 + 1)
 
 
 FIRST = recipe("nqueens/minloss").first

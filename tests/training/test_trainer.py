@@ -68,8 +68,8 @@ def test_every_fresh_phase_begins_from_the_first_parameters(data, tmp_path, monk
     begins = []
     real = Learners.begin
 
-    def begin(self, weights, *, with_selector):
-        real(self, weights, with_selector=with_selector)
+    def begin(self, weights, **how):
+        real(self, weights, **how)
         begins.append((weights_of(self.network), weights_of(self.average)))
 
     monkeypatch.setattr(Learners, "begin", begin)
@@ -93,9 +93,9 @@ def test_the_better_pretraining_is_taken(data, tmp_path, monkeypatch, objective,
     starts = []
     real = Learners.begin
 
-    def begin(self, weights, *, with_selector):
+    def begin(self, weights, **how):
         starts.append(weights)
-        real(self, weights, with_selector=with_selector)
+        real(self, weights, **how)
 
     monkeypatch.setattr(Learners, "begin", begin)
     result = run(small(objective), data, tmp_path / "run")
@@ -180,6 +180,21 @@ def test_a_start_from_other_runs_equals_pretraining_oneself(data, tmp_path, obje
         for name in ("whole", "given")
     )
     assert whole == given
+
+
+@pytest.mark.parametrize("objective", ["iexplr", "ccloss"])
+def test_a_pretraining_with_another_weight_decay_equals_the_run_with_it(data, tmp_path, objective):
+    second = PhaseSettings(updates=4, batch=4, lr=1e-2)
+    changes = {"pretraining": "minloss", "second": second}
+    first = small("minloss").first
+    run(small("minloss", decay=2.0), data, tmp_path / "minloss")
+    run(small(objective, decay=0.1, first=replace(first, decay=2.0), **changes), data, tmp_path / "whole")
+    given = (str(tmp_path / "minloss"),)
+    run(small(objective, decay=0.1, pretrained=given, **changes), data, tmp_path / "given")
+    run(small(objective, decay=0.1, **changes), data, tmp_path / "same")
+    whole, given, same = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "given", "same"))
+    assert_same_tensors(whole, given)
+    assert any(not torch.equal(whole[name], same[name]) for name in whole)
 
 
 def test_other_runs_must_fit(data, tmp_path):

@@ -140,20 +140,20 @@ def benchmark(
         clues: list of 17-clue puzzles for the Sudoku sets; without it they come from our own minimal puzzles and are
             named sudoku-own-....
         only: names of the sets to build, for example nqueens-train nqueens-dev; all of the paper's by default.
-        sizes: also build the larger boards, such as nqueens20-test.
+        sizes: also build the larger boards, such as nqueens-size-20-test.
         force: build and overwrite files that exist.
     """
-    from oneofmany.data.benchmark import BENCHMARK, SIZES, build_benchmark
+    from oneofmany.data.benchmark import BENCHMARK, EXPERIMENTS, SIZES, build_benchmark, file_name
 
+    known = BENCHMARK | EXPERIMENTS | SIZES
     for name in only:
-        if name not in BENCHMARK | SIZES:
-            raise ValueError(f"--only: expected names among {', '.join(BENCHMARK | SIZES)}, got {name!r}")
+        if name not in known:
+            raise ValueError(f"--only: expected names among {', '.join(known)}, got {name!r}")
     if clues is not None and not clues.is_file():
         raise FileError(f"{clues} is not a file")
     out.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys((*(only or BENCHMARK), *(SIZES if sizes else ()))):
-        shown = name.replace("sudoku-", "sudoku-own-") if clues is None else name
-        path = out / f"{shown}.safetensors"
+        path = out / file_name(name, clues)
         if path.exists() and not force:
             say(f"{path} exists and is left alone")
             continue

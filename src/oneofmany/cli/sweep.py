@@ -39,6 +39,7 @@ Unique runs of the same seed where these equal their pre-training.
   --field value ...   any field of `oneofmany train RECIPE --help`, for every run
 
 Example: oneofmany sweep 'nqueens/*/tiny' --seeds 42 1729 --jobs 2
+Example: oneofmany sweep 'nqueens/*/table-2' --jobs 4
 Example: oneofmany sweep 'nqueens/*' --tune --seeds 42 --out tuning
 Example: oneofmany sweep nqueens/minloss nqueens/selectr --seeds 42 --grid decay=1e-4,1e-5,0 --out tuning
 """

@@ -11,11 +11,11 @@ from oneofmany.cli.training_progress import show_training
 
 USAGE = """usage: oneofmany train RECIPE [--out RUN] [--data DIR] [--field value ...]
        oneofmany train --resume RUN
-       oneofmany train --recipes            all recipes
+       oneofmany train --recipes [PATTERN]  all recipes, or those that fit: 'nqueens/*/table-2'
        oneofmany train RECIPE --help        all fields of the recipe, with their values
 
-Train a recipe: TASK/OBJECTIVE with the paper's network and settings, TASK/OBJECTIVE/equivariant with ours,
-TASK/OBJECTIVE/tiny in a minute on a laptop.
+Train a recipe: TASK/OBJECTIVE/table-2 as in our Table 2, TASK/OBJECTIVE with the paper's literal settings,
+TASK/OBJECTIVE/equivariant with our network, TASK/OBJECTIVE/tiny in a minute on a laptop.
 
   --out RUN       the run folder; runs/RECIPE/SEED by default
   --data DIR      where the benchmark's data lies; what is missing is built there (default: data)
@@ -38,9 +38,9 @@ def train(arguments: list[str]) -> int:
         print(USAGE, end="")
         return 0 if arguments else 2
     if arguments[0] == "--recipes":
-        from oneofmany.recipes import recipes
+        from oneofmany.recipes.listing import listing
 
-        print("\n".join(recipes()))
+        print(listing(*arguments[1:2]))
         return 0
     own, fields = split_arguments(arguments)
     tensorboard = "--tensorboard" in fields

@@ -20,19 +20,29 @@ BENCHMARK: dict[str, Callable[..., Dataset]] = {
     "futoshiki-train": partial(build_futoshiki, 5, 14, 5, 10_000, "train", seed=1),
     "futoshiki-dev": partial(build_futoshiki, 6, 18, 5, 1_000, "dev", seed=2),
     "futoshiki-test": partial(build_futoshiki, 6, 18, 5, 10_000, "test", seed=3),
-    "futoshiki20-dev": partial(build_futoshiki, 6, 20, 5, 1_000, "dev", seed=2),
-    "futoshiki20-test": partial(build_futoshiki, 6, 20, 5, 10_000, "test", seed=3),
+    "futoshiki-20-blanks-dev": partial(build_futoshiki, 6, 20, 5, 1_000, "dev", seed=2),
+    "futoshiki-20-blanks-test": partial(build_futoshiki, 6, 20, 5, 10_000, "test", seed=3),
     "sudoku-train": partial(build_sudoku, 20_000, "train", seed=1),
     "sudoku-dev": partial(build_sudoku, 2_000, "dev", seed=2),
     "sudoku-test": partial(build_sudoku, 10_004, "test", seed=3, ms_queries=5_004),
     "sudoku-os-train": partial(build_sudoku, 180_000, "train", seed=4, ms_queries=0),
 }
-"""Name of a file -> its builder. Table 2 used 18 blanks for Futoshiki's test (the text says 20: ``futoshiki20``)."""
+"""Name of a file -> its builder. Table 2 used 18 blanks for Futoshiki's test (the text says 20)."""
+
+EXPERIMENTS: dict[str, Callable[..., Dataset]] = {
+    "sudoku-all-train": partial(build_sudoku, 20_000, "train", seed=1, listed=50),
+    "sudoku-puzzle-train": partial(build_sudoku, 20_000, "train", seed=1, split_by="puzzle"),
+    "sudoku-puzzle-dev": partial(build_sudoku, 2_000, "dev", seed=2, split_by="puzzle"),
+    "sudoku-puzzle-test": partial(build_sudoku, 10_000, "test", seed=3, split_by="puzzle"),
+}
+"""Data of experiments: ``sudoku-train`` with all solutions listed; Sudokus split by puzzle, not by grid class."""
 
 SIZES: dict[str, Callable[..., Dataset]] = {
-    **{f"nqueens{n}-test": partial(build_nqueens, n, n - n // 2, 1_000, "test", seed=3) for n in (12, 14, 16, 20)},
-    **{f"futoshiki{n}-test": partial(build_futoshiki, n, n * n // 2, 5, 1_000, "test", seed=3) for n in (7, 9)},
-    "sudoku16-test": partial(build_sudoku, 1_000, "test", seed=3, size=16, givens=(154, 154)),
+    **{
+        f"nqueens-size-{n}-test": partial(build_nqueens, n, n - n // 2, 1_000, "test", seed=3) for n in (12, 14, 16, 20)
+    },
+    **{f"futoshiki-size-{n}-test": partial(build_futoshiki, n, n * n // 2, 5, 1_000, "test", seed=3) for n in (7, 9)},
+    "sudoku-size-16-test": partial(build_sudoku, 1_000, "test", seed=3, size=16, givens=(154, 154)),
 }
 """Larger boards than those of training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
 
@@ -50,10 +60,25 @@ TINY: dict[str, Callable[..., Dataset]] = {
 
 def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
     """Build one data set of the benchmark; ``clues`` is the list of 17-clue puzzles, for Sudoku alone."""
-    builders = BENCHMARK | SIZES | TINY
+    builders = BENCHMARK | EXPERIMENTS | SIZES | TINY
     if name not in builders:
         raise ValueError(f"name: expected one of {', '.join(builders)}, got {name!r}")
-    return builders[name](clues=clues) if name.startswith("sudoku") and name in BENCHMARK else builders[name]()
+    return builders[name](clues=clues) if _takes_clues(name) else builders[name]()
+
+
+def file_name(name: str, clues: str | Path | None) -> str:
+    """The file of a data set; Sudokus that do not come from a list of clues are named ``sudoku-own-...``."""
+    own = clues is None and _takes_clues(name)
+    return f"{name.replace('sudoku-', 'sudoku-own-', 1) if own else name}.safetensors"
+
+
+def former_name(name: str) -> str:
+    """What a data set was called before version 0.1.0: ``futoshiki20-test``, ``nqueens12-test``; mostly the same."""
+    return name.replace("-20-blanks-", "20-").replace("-size-", "")
+
+
+def _takes_clues(name: str) -> bool:
+    return name.startswith("sudoku") and name in BENCHMARK | EXPERIMENTS
 
 
 def find_benchmark(
@@ -64,12 +89,13 @@ def find_benchmark(
 ) -> Path:
     """The file of a data set in a folder; built there first where it is missing.
 
-    Sudokus without a list of clues come from our own minimal puzzles and are named ``sudoku-own-...``; a file with the
-    list's name that stands there already is taken.
+    Sudokus without a list of clues come from our own minimal puzzles and are named ``sudoku-own-...``. A file that has
+    the list's name, or the set's former name, is taken where it exists.
     """
-    path = Path(folder) / f"{name}.safetensors"
-    if not path.exists() and clues is None and name.startswith("sudoku") and name in BENCHMARK:
-        path = Path(folder) / f"{name.replace('sudoku-', 'sudoku-own-')}.safetensors"
+    for known in (f"{name}.safetensors", f"{former_name(name)}.safetensors"):
+        if (Path(folder) / known).exists():
+            return Path(folder) / known
+    path = Path(folder) / file_name(name, clues)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         say(f"building {path}, once")

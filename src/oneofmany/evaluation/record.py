@@ -99,6 +99,7 @@ class Evaluation:
         valid: bool [Q], which queries one trajectory answered with a solution.
         total: int32 [Q], all solutions that exist; -1 unknown.
         givens: int32 [Q], how many variables are given.
+        made_by: the command as it was given, where ``command`` is a later, shorter form of it.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Evaluation:
     precision: str | None
     weights: str | None
     command: str | None
+    made_by: str | None
     environment: dict | None
     seconds: float | int | None
     time: float | int | None
@@ -151,6 +153,7 @@ class Record:
 
     Args:
         settings: all training settings, as in the run folder's configuration.
+        made_by: the command as it was given, where ``command`` is a later, shorter form of it.
         data: ``train`` and ``dev``.
         dev: None before the first evaluation.
         apart: where the record stands apart from the runs that count; empty for those, and never in a file.
@@ -163,6 +166,7 @@ class Record:
     seed: int
     settings: dict
     command: str
+    made_by: str | None
     environment: dict
     data: Mapping[str, DataInfo]
     seconds: float | int | None

@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 def to_json(record: Record) -> dict[str, Any]:
     """A record as it stands in a file."""
-    plain = {one.name: getattr(record, one.name) for one in fields(Record) if one.name not in ("apart", "flat")}
+    left_out = {"apart", "flat"} if record.made_by else {"apart", "flat", "made_by"}
+    plain = {one.name: getattr(record, one.name) for one in fields(Record) if one.name not in left_out}
     return {"format": FORMAT} | plain | {
         "data": {name: _known(asdict(about)) for name, about in record.data.items()},
         "dev": None if record.dev is None else asdict(record.dev),
@@ -114,9 +115,8 @@ def _scores(value: dict[str, Any]) -> Scores:
 
 
 def _evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
-    plain = {
-        one.name: getattr(evaluation, one.name) for one in fields(Evaluation) if one.name not in ("name", "scores")
-    }
+    left_out = {"name", "scores"} if evaluation.made_by else {"name", "scores", "made_by"}
+    plain = {one.name: getattr(evaluation, one.name) for one in fields(Evaluation) if one.name not in left_out}
     ways = {way: None if (one := getattr(evaluation, way)) is None else asdict(one) for way in ("chosen", "checked")}
     arrays = {name: _text(zlib.compress(plain[name].astype("<i4").tobytes())) for name in ("total", "givens")}
     arrays["valid"] = _text(np.packbits(evaluation.valid).tobytes())

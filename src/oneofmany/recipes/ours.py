@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypedDict
 
-from oneofmany.data.batches import Sampling
 from oneofmany.networks.building import NetworkSettings, SelectorSettings
+from oneofmany.recipes.base import Recipe, changed, usual
+from oneofmany.recipes.paper import SAMPLING, TASKS
 from oneofmany.training.settings import (
     CHOOSING,
     OBJECTIVES,
@@ -16,8 +17,6 @@ from oneofmany.training.settings import (
     SelectorTraining,
     Settings,
 )
-
-_SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
 
 
 class _Phases(TypedDict, total=False):
@@ -71,7 +70,7 @@ def tiny(task: str, objective: ObjectiveName) -> Settings:
             PhaseSettings(batch=32, lr=2e-3, warmup=10, schedule="cosine"),
             pretrainings=1,
         ),
-        pretraining="minloss",
+        pretraining="minloss" if objective in TWO_PHASES else "both",
         selector_training=SelectorTraining(updates=20, lr=2e-3),
         betas=(0.9, 0.98),
         decay=0.01,
@@ -88,27 +87,19 @@ def _phases(
 ) -> _Phases:
     """Equally many updates for every objective; those with two phases share them among pre-trainings and the rest."""
     if objective not in TWO_PHASES:
-        return {"first": replace(first, updates=updates, sampling=_SAMPLING.get(objective, "uniform"))}
+        return {"first": replace(first, updates=updates, sampling=SAMPLING.get(objective, "uniform"))}
     before = int(updates * (0.3 if pretrainings == 2 else 0.5))
     rest = updates - pretrainings * before
     return {"first": replace(first, updates=before), "second": replace(second, updates=rest)}
 
 
-def our_recipes() -> dict[str, Settings]:
-    """All recipes with our network, by name."""
-    table = [
-        make(task, objective)
-        for make in (equivariant, tiny)
-        for task in ("nqueens", "futoshiki", "sudoku")
-        for objective in OBJECTIVES
-    ]
-    flags = [
-        replace(
-            settings,
-            recipe=f"{settings.recipe}-flags",
-            network=replace(settings.network, inequalities="flags"),
-        )
-        for settings in table
-        if settings.recipe.startswith("futoshiki") and settings.recipe.endswith("equivariant")
-    ]
-    return {settings.recipe: settings for settings in (*table, *flags)}
+def our_recipes() -> list[Recipe]:
+    """All recipes with our network."""
+    table = [usual(equivariant(task, objective)) for task in TASKS for objective in OBJECTIVES]
+    small = [tiny(task, objective) for task in TASKS for objective in OBJECTIVES]
+    table += [Recipe(settings, f"{settings.task}-tiny-train", f"{settings.task}-tiny-dev") for settings in small]
+    for objective in OBJECTIVES:
+        settings = equivariant("futoshiki", objective)
+        flags = {"recipe": f"{settings.recipe}-flags", "network.inequalities": "flags"}
+        table.append(usual(changed(settings, flags)))
+    return table

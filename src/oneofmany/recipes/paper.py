@@ -1,7 +1,7 @@
-"""The paper's experiments: its networks and the settings that produced Table 2, as far as they are known.
+"""The paper's experiments: its networks and literal settings, as far as they are known.
 
 Everything that goes beyond the paper is off. Where text and published code differ, the code is followed (AdamW, five
-convolutions, 1,944 edges); the tuned values are a starting point, which a sweep tunes on dev.
+convolutions, 1,944 edges); the tuned values are a starting point. ``table_2`` has the settings that dev chose.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from dataclasses import replace
 
 from oneofmany.data.batches import Sampling
 from oneofmany.networks.building import NetworkSettings, SelectorSettings
+from oneofmany.recipes.base import Recipe, usual
 from oneofmany.training.settings import OBJECTIVES, ObjectiveName, PhaseSettings, SelectorTraining, Settings
 
+TASKS = ("nqueens", "futoshiki", "sudoku")
 SEEDS = (42, 1729, 3120)
 """The paper's seeds."""
 
-_SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
+SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
 """Eq. 1 by drawing pairs, as the authors do; OS queries alone. The others draw queries as they come."""
 
 
@@ -28,7 +30,7 @@ def nlm(task: str, objective: ObjectiveName) -> Settings:
         lr=5e-3,
         schedule="plateau",
         stop_after=20,
-        sampling=_SAMPLING.get(objective, "uniform"),
+        sampling=SAMPLING.get(objective, "uniform"),
     )
     # The released commands explore on MS queries alone (N-Queens) or on as many of them as of the others (Futoshiki).
     explored: Sampling = "ms" if task == "nqueens" else 0.5
@@ -60,7 +62,7 @@ def rrn(task: str, objective: ObjectiveName) -> Settings:
         lr=1e-3,
         schedule="plateau",
         stop_after=20,
-        sampling=_SAMPLING.get(objective, "uniform"),
+        sampling=SAMPLING.get(objective, "uniform"),
     )
     return Settings(
         recipe=f"{task}/{objective}",
@@ -106,71 +108,22 @@ def larger_batch(settings: Settings, times: int = 8) -> Settings:
     )
 
 
-_IN_UPDATES = {"selector_training.copy_interval"}
-_TUNED: dict[str, dict[str, tuple[dict[str, str], ...]]] = {
-    "nqueens": {
-        "naive": tuple({"decay": value} for value in ("1e-4", "1e-5", "0")),
-        "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.25", "0.5")),
-        "iexplr": (
-            {"pretraining": "unique", "second.sampling": "ms"},
-            {"pretraining": "minloss", "second.sampling": "ms"},
-            {"pretraining": "unique", "second.sampling": "0.5"},
-        ),
-        "selectr": (
-            {"pretraining": "unique", "second.sampling": "ms", "selector_training.copy_interval": "2500"},
-            {"pretraining": "minloss", "second.sampling": "ms", "selector_training.copy_interval": "2500"},
-            {"pretraining": "unique", "second.sampling": "0.5", "selector_training.copy_interval": "1"},
-        ),
-    },
-    "sudoku": {
-        "naive": tuple({"decay": value} for value in ("1e-4", "1e-5")),
-        "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.2")),
-        # From MinLoss, which is the better start on dev there; the authors' two rates.
-        "iexplr": tuple({"pretraining": "minloss", "second.lr": value} for value in ("1e-4", "2e-5")),
-    },
-}
-# The authors start from MinLoss that was trained on more MS queries there.
-_TUNED["futoshiki"] = _TUNED["nqueens"] | {
-    "ccloss": tuple({"first.sampling": value} for value in ("0.25", "0.5", "ms"))
-}
-_AS = {"random": "naive", "unique": "naive", "minloss": "ccloss", "selectr": "iexplr"}
-"""Objective -> the one whose grid it has, where it has none of its own."""
-
-
-def tuning(settings: Settings) -> tuple[dict[str, str], ...]:
-    """The short grid of a paper's recipe, to be chosen from on dev: equally many settings for every objective.
-
-    The paper tunes the share of MS queries in each phase, the weight decay, copyitr, the second phase's rate, and what
-    to start from; of these, each objective gets the three settings (on Sudoku two) that matter most to it.
-    """
-    if settings.network.kind not in ("nlm", "rrn"):
-        raise ValueError(f"there is no tuning grid for {settings.recipe}: only for the paper's networks")
-    table, objective = _TUNED[settings.task], settings.objective
-    changes = table[objective if objective in table else _AS[objective]]
-    # The intervals are those of the paper's batches, counted in updates.
-    times = settings.first.batch // _of_paper(settings.task, objective).first.batch
-    return tuple(
-        {name: str(-(-int(value) // times)) if name in _IN_UPDATES else value for name, value in change.items()}
-        for change in changes
-    )
-
-
-def _of_paper(task: str, objective: ObjectiveName) -> Settings:
+def literal(task: str, objective: ObjectiveName) -> Settings:
+    """The paper's settings of a task and objective, as far as they are known."""
     return rrn(task, objective) if task == "sudoku" else nlm(task, objective)
 
 
-def paper_recipes() -> dict[str, Settings]:
-    """All recipes with the paper's networks, by name."""
-    table = [_of_paper(task, objective) for task in ("nqueens", "futoshiki", "sudoku") for objective in OBJECTIVES]
+def paper_recipes() -> list[Recipe]:
+    """All recipes with the paper's networks and literal settings."""
+    table = [usual(literal(task, objective)) for task in TASKS for objective in OBJECTIVES]
     authors = nlm("nqueens", "naive")
     # The authors' padding mistake: the last listed solution is drawn most often.
-    table.append(
-        replace(authors, recipe="nqueens/naive-authors", first=replace(authors.first, sampling="pairs-padded"))
-    )
+    padded = replace(authors, recipe="nqueens/naive-authors", first=replace(authors.first, sampling="pairs-padded"))
     unique = rrn("sudoku", "unique")
-    table += [
-        replace(unique, recipe="sudoku/unique-os-dev", select_on="os"),
-        replace(unique, recipe="sudoku/unique-180k-os-dev", select_on="os"),
-        replace(unique, recipe="sudoku/unique-180k"),
-    ]
-    return {settings.recipe: settings for settings in (*table, *(larger_batch(settings) for settings in table))}
+    on_os = usual(replace(unique, recipe="sudoku/unique-os-dev", select_on="os"))
+    more, more_on_os = (
+        replace(one, settings=replace(one.settings, recipe=f"sudoku/unique-180k{suffix}"), train="sudoku-os-train")
+        for one, suffix in ((usual(unique), ""), (on_os, "-os-dev"))
+    )
+    table += [usual(padded), on_os, more_on_os, more]
+    return [*table, *(replace(one, settings=larger_batch(one.settings)) for one in table)]

@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 
 from oneofmany.data import Dataset
-from oneofmany.recipes import SEEDS, recipe, recipes, tuning
+from oneofmany.recipes import SEEDS, matching, recipe, tuning
 from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.finding import DataFiles
 from oneofmany.training.jobs import Job, check_data, check_settings, data_in, share, state_of
@@ -117,12 +116,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
         if "*" not in pattern:
             found.append(recipe(pattern).recipe)
             continue
-        parts = pattern.split("/")
-        names = [
-            name
-            for name in recipes()
-            if len(name.split("/")) == len(parts) and all(map(fnmatchcase, name.split("/"), parts))
-        ]
+        names = matching(pattern)
         if not names:
             raise ValueError(f"no recipe fits {pattern!r}: `oneofmany train --recipes` lists them")
         found += names

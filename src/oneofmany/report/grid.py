@@ -32,7 +32,17 @@ NAMES = {
     "rrn": "RRN",
 }
 """How tasks, objectives, queries and networks are written for readers."""
-NO_RESULT = {"seed", "device", "threads", "capture", "compile", "log_every", "checkpoint_minutes", "pretrained"}
+NO_RESULT = {
+    "recipe",
+    "seed",
+    "device",
+    "threads",
+    "capture",
+    "compile",
+    "log_every",
+    "checkpoint_minutes",
+    "pretrained",
+}
 """Settings that two runs of one experiment may differ in."""
 
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 from oneofmany.files import FileError
 from oneofmany.runs.folder import RunFolder
-from oneofmany.training.phases import Phase, phases_of
-from oneofmany.training.settings import TWO_PHASES, Settings, differences, from_json, to_json
+from oneofmany.training.phases import Phase, phases_of, pretrainings
+from oneofmany.training.settings import Settings, differences, from_json, to_json
 
 WITHOUT_INFLUENCE = frozenset(
     {
@@ -25,6 +25,7 @@ WITHOUT_INFLUENCE = frozenset(
         "keep_pretrained",
         "temperature",
         "epsilon",
+        "decay",  # compared through the phases
         "checkpoint_minutes",
         "threads",  # rounding alone, and the queue chooses it
     }
@@ -75,7 +76,7 @@ def check_settings(jobs: Iterable[Job], sharing: bool = True) -> None:
         ours, theirs = to_json(job.settings), to_json(_settings_in(job.folder))
         if job.settings.threads is None:
             theirs["threads"] = None
-        if sharing and _pretrainings(job.settings):
+        if sharing and pretrainings(job.settings):
             theirs["pretrained"] = ()  # ``share`` looks at it
         if different := differences(ours, theirs):
             raise ValueError(
@@ -108,13 +109,13 @@ def share(jobs: Sequence[Job], out: Path) -> list[Job]:
     The runs are among the jobs or stand finished below ``out``. A run that was begun already stays what it is.
     """
     folders = {job.folder for job in jobs}
-    wanted = any(_pretrainings(job.settings) for job in jobs)
+    wanted = any(pretrainings(job.settings) for job in jobs)
     others = [run for run in _finished_runs(out) if run.folder not in folders] if wanted else []
     return [_shared(job, [*jobs, *others]) for job in jobs]
 
 
 def _shared(job: Job, runs: Sequence[Job]) -> Job:
-    phases = _pretrainings(job.settings)
+    phases = pretrainings(job.settings)
     if not phases:
         return job
     state = state_of(job.folder)
@@ -144,13 +145,8 @@ def _shared(job: Job, runs: Sequence[Job]) -> Job:
     return replace(job, settings=replace(job.settings, pretrained=begun))
 
 
-def _pretrainings(settings: Settings) -> list[Phase]:
-    """The phases of I-ExplR and SelectR that a run of another objective can stand for."""
-    return [phase for phase in phases_of(settings) if phase.fresh] if settings.objective in TWO_PHASES else []
-
-
 def _is_same_pretraining(phase: Phase, job: Job, run: Job) -> bool:
-    if run.data != job.data or phases_of(run.settings) != (replace(phase, name="train"),):
+    if run.data != job.data or phases_of(run.settings) != (phase,):
         return False
     return all(
         getattr(run.settings, field.name) == getattr(job.settings, field.name)

@@ -53,22 +53,25 @@ class Learners:
         """What is evaluated and kept: the moving average where there is one."""
         return self.network if self.average is None else self.average
 
-    def begin(self, weights: dict[str, Tensor] | None, *, with_selector: bool) -> None:
-        """Begin a phase from these weights (None: the seed's first parameters) with new optimisers."""
+    def begin(self, weights: dict[str, Tensor] | None, *, with_selector: bool, decay: float | None = None) -> None:
+        """Begin a phase from these weights (None: the seed's first parameters) with new optimisers.
+
+        ``decay`` is the phase's weight decay of the prediction network; None takes that of the run.
+        """
         load_weights(self.network, self._first if weights is None else weights)
         if self.average is not None:
             load_weights(self.average, weights_of(self.network))
-        self.optimiser = self.new_optimiser()
+        self.optimiser = self.new_optimiser(decay)
         self.selector_optimiser = self.new_selector_optimiser()
         # With copyitr 1 the copy is the network itself, and its forward pass need not be repeated.
         interval = self.settings.selector_training.copy_interval
         lags = with_selector and interval > 1
         self.lagged = LaggedCopy(self.network, copy_interval=interval) if lags else None
 
-    def new_optimiser(self) -> Optimiser:
+    def new_optimiser(self, decay: float | None = None) -> Optimiser:
         """An optimiser for the prediction network, whose learning rate is a tensor that schedules can fill."""
         s = self.settings
-        return self._optimiser(self.network, s.first.lr, s.decay)
+        return self._optimiser(self.network, s.first.lr, s.decay if decay is None else decay)
 
     def new_selector_optimiser(self) -> Optimiser | None:
         """An optimiser for the selector."""

@@ -33,7 +33,7 @@ class Phase:
 
     Args:
         name: as in the metrics.
-        settings: of the prediction network's training; of a selector phase, batch and sampling.
+        settings: of the prediction network's training, weight decay included; of a selector phase, batch and sampling.
         objective: what the phase minimises.
         trains: what is updated.
         fresh: starts from the seed's first parameters; otherwise from the best candidate so far.
@@ -51,8 +51,9 @@ class Phase:
 
 def phases_of(settings: Settings) -> tuple[Phase, ...]:
     """The phases of a run, in order (Algorithm 1; section 3.5)."""
-    first, second, objective = settings.first, settings.second, settings.objective
-    if objective not in TWO_PHASES:
+    first, second = (_with_decay(phase, settings.decay) for phase in (settings.first, settings.second))
+    objective = settings.objective
+    if objective not in TWO_PHASES and (not second.updates or settings.pretraining == "both"):
         phases = () if settings.pretrained else (Phase("train", _sampled(first, objective), objective, fresh=True),)
         if second.updates:
             phases += (Phase("second", _sampled(second, objective), objective, stream="second"),)
@@ -68,6 +69,8 @@ def phases_of(settings: Settings) -> tuple[Phase, ...]:
             for name, how in candidates
             if settings.pretraining in ("both", how)
         )
+    if objective not in TWO_PHASES:
+        return (*phases, Phase("second", _sampled(second, objective), objective, stream="second"))
     if objective == "iexplr":
         return (*phases, Phase("exploration", second, "iexplr", stream="second"))
     warm = settings.selector_training.updates
@@ -75,6 +78,17 @@ def phases_of(settings: Settings) -> tuple[Phase, ...]:
         of_selector = replace(second, updates=warm, minutes=None, schedule="constant", warmup=0, stop_after=None)
         phases += (Phase("selector", of_selector, "selectr", trains="selector", stream="selector"),)
     return (*phases, Phase("joint", second, "selectr", trains="both", stream="second"))
+
+
+def pretrainings(settings: Settings) -> list[Phase]:
+    """The pre-trainings of a run, each as the only phase of the MinLoss or Unique run that can stand for it."""
+    own = [phase for phase in phases_of(settings) if phase.fresh and phase.name != "train"]
+    return [replace(phase, name="train") for phase in own]
+
+
+def _with_decay(phase: PhaseSettings, decay: float) -> PhaseSettings:
+    """The phase with the weight decay that it has."""
+    return replace(phase, decay=decay) if phase.decay is None else phase
 
 
 def _sampled(phase: PhaseSettings, objective: ObjectiveName) -> PhaseSettings:

@@ -35,6 +35,8 @@ class PhaseSettings:
     """How queries are drawn: uniform, pairs, pairs-padded, os, ms, or the share of MS queries."""
     lr: float = 2e-3
     """Learning rate of the prediction network."""
+    decay: float | None = None
+    """Weight decay of the prediction network in this phase; by default that of the run."""
     warmup: int = 0
     """The learning rate rises linearly over so many updates."""
     schedule: Literal["constant", "cosine", "plateau"] = "constant"
@@ -85,7 +87,8 @@ class Settings:
     second: PhaseSettings = field(default_factory=PhaseSettings)
     """The second phase: I-ExplR's exploration, SelectR's joint training; of the others an equal-budget control."""
     pretraining: Literal["both", "minloss", "unique"] = "both"
-    """What I-ExplR and SelectR start from; both: the better one on dev."""
+    """What I-ExplR and SelectR start from; both: the better one on dev. Another objective's second phase can start from
+    minloss or unique too; both: it starts from the objective's own first phase."""
     pretrained: tuple[str, ...] = ()
     """Runs of the same task and seed whose weights to choose the start from, instead of pre-training again."""
     keep_pretrained: bool = False

@@ -102,7 +102,7 @@ class Trainer:
     def _run_phase(self, phase: Phase, resumed: dict[str, Tensor] | None) -> None:
         s, at, learners = self.settings, self.at, self.learners
         start = None if phase.fresh or self.candidate is None else self.candidate.weights
-        learners.begin(start, with_selector=phase.trains != "network")
+        learners.begin(start, with_selector=phase.trains != "network", decay=phase.settings.decay)
         schedule = Schedule(phase.settings)
         updater = Updater(s, phase, learners, self.train, self.group)
         if resumed is None:

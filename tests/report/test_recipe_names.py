@@ -1,0 +1,21 @@
+"""What a recipe's name says about a record: its variant, what it is compared with, what it changes."""
+
+import pytest
+from oneofmany.report.records import base_of, change_of, variant_of
+
+
+@pytest.mark.parametrize(
+    ("recipe", "base", "variant", "change"),
+    [
+        ("sudoku/unique", "sudoku/unique", "", ""),
+        ("sudoku/unique/large-batch", "sudoku/unique/large-batch", "large-batch", ""),
+        ("sudoku/unique-180k/large-batch", "sudoku/unique-180k/large-batch", "180k/large-batch", ""),
+        ("sudoku/unique/table-2", "sudoku/unique/table-2", "table-2", ""),
+        ("sudoku/unique/table-2/180k", "sudoku/unique/table-2", "table-2", "180k"),
+        ("sudoku/unique/tuning/decay=1e-4", "sudoku/unique/table-2", "table-2", "decay=1e-4"),
+        ("sudoku/unique/equivariant/listed-1", "sudoku/unique/equivariant", "equivariant", "listed-1"),
+    ],
+)
+def test_names(recipe, base, variant, change):
+    record = {"recipe": recipe, "objective": "unique"}
+    assert (base_of(record), variant_of(record), change_of(record)) == (base, variant, change)
