@@ -3,8 +3,8 @@
     python reproduction/rename_recipes.py reproduction/records src/oneofmany/weights
 
 Below a folder of records (paper/, ours/, experiments/), every .json file gets the name of the recipe whose settings it
-has, and short commands; what made it is kept under ``made_by``. Every .safetensors file, a bundled network, gets a card with
-the new names; its tensors stay the same bytes. Nothing is written unless all files can be; a second call changes
+has, and short commands; what made it is kept under ``made_by``. Every .safetensors file, a bundled network, gets a card
+with the new names; its tensors stay the same bytes. Nothing is written unless all files can be; a second call changes
 nothing.
 """
 
