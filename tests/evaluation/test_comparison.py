@@ -7,9 +7,8 @@ import pytest
 
 from evaluated_runs import made
 from oneofmany.data.dataset import Dataset
-from oneofmany.evaluation import compare_runs, evaluate_run, load_predictions
+from oneofmany.evaluation import compare_runs, evaluate_run, load_predictions, read_record, save_record
 from oneofmany.files import FileError
-from oneofmany.runs import read_record, save_record
 
 
 @pytest.fixture

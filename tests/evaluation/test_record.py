@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oneofmany.evaluating import evaluate_run
 
 from evaluated_runs import QUERIES, made
 from oneofmany.data.dataset import Dataset
-from oneofmany.evaluation import load_predictions
+from oneofmany.evaluation import evaluate_run, load_predictions
 from oneofmany.evaluation.record_file import read_record, save_record
 from oneofmany.evaluation.record_json import _numbers, from_json, to_json
 from oneofmany.evaluation.recording import record_of

@@ -120,13 +120,13 @@ class Evaluation:
     precision: str | None
     weights: str | None
     command: str | None
-    made_by: str | None
     environment: dict | None
     seconds: float | int | None
     time: float | int | None
     valid: np.ndarray
     total: np.ndarray
     givens: np.ndarray
+    made_by: str | None = None
 
     def __post_init__(self) -> None:
         queries, scores = self.data.queries, self.scores
@@ -166,7 +166,6 @@ class Record:
     seed: int
     settings: dict
     command: str
-    made_by: str | None
     environment: dict
     data: Mapping[str, DataInfo]
     seconds: float | int | None
@@ -175,6 +174,7 @@ class Record:
     dev: Dev | None
     history: History
     evaluations: Mapping[str, Evaluation]
+    made_by: str | None = None
     apart: str = ""
     flat: Mapping[str, Any] = field(init=False, repr=False)
 
