@@ -108,7 +108,7 @@ def test_large_nqueens_are_weighted_by_completions():
         ((3, 1), "no board of 3"),
         ((8, 4, 10**6), "only 6,040 distinct"),
         ((8, 4, 0), "queries: expected at least 1"),
-        ((13, 6), "say how many queries"),
+        ((13, 6), "queries: expected a number, since boards are enumerated up to 12 queens only"),
         ((8, 4, None, "valid"), "split: expected one of train, dev, test"),
     ],
 )
@@ -305,7 +305,7 @@ def test_bad_lists(tmp_path):
         "letter.txt": ("x" + "." * 80, "line 1 of .*'x' is not a value"),
         "many.txt": ("." * 81, "several solutions"),
         "none.txt": ("11" + "." * 79, "no solution"),
-        "empty.txt": ("\n# nothing\n", "holds no puzzle"),
+        "empty.txt": ("\n# nothing\n", "has no puzzles"),
     }
     for name, (text, message) in bad.items():
         (tmp_path / name).write_text(text)

@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_written(small, tmp_path):
         ("total", lambda a: a * 0, "fewer solutions than are listed"),
         ("group", lambda a: a[:-1], "total and group"),
         ("relations", lambda a: a + 100, "relations: expected variables"),
-        ("relations", lambda a: np.concatenate([a, a], 1), "lists one twice"),
+        ("relations", lambda a: np.concatenate([a, a], 1), "lists a pair twice"),
         ("relations", lambda a: np.where(np.arange(2) == 0, a, -1), "half of a pair"),
     ],
 )
