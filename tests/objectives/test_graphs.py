@@ -216,7 +216,7 @@ def test_deterministic_algorithms_on_the_gpu():
 @needs_cuda
 def test_tensors_on_two_devices():
     logits, solutions, mask, *_ = make_inputs("cuda")
-    with pytest.raises(ValueError, match="mask: expected device cuda:0, given device cpu"):
+    with pytest.raises(ValueError, match="mask: expected device cuda:0, got device cpu"):
         MinLoss()(logits, solutions, mask.cpu())
-    with pytest.raises(ValueError, match="generator: expected device cuda:0, given cpu"):
+    with pytest.raises(ValueError, match="generator: expected device cuda:0, got cpu"):
         IExplR(sample=True)(logits, solutions, mask, generator=torch.Generator())

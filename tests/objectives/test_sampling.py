@@ -79,7 +79,7 @@ def test_extreme_noise_never_draws_padding(extreme):
 def test_a_sample_needs_a_source():
     case = make_case(2)
     for objective in (IExplR(sample=True), MinLoss(epsilon=0.1)):
-        with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator.*given None"):
+        with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator.*got None"):
             objective(case.logits, case.solutions, case.mask)
 
 
