@@ -1,9 +1,9 @@
-"""Exact enumeration beside a plain-Python search and OR-Tools CP-SAT, in one run.
+"""Exact enumeration compared with a plain-Python search and OR-Tools CP-SAT, in one run.
 
     python benchmarks/enumeration.py --clues sudoku17.txt
 
-Without --clues, our own minimal puzzles stand in for the 17-clue list. --full also counts every puzzle of the list
-with each of its givens removed (835,567 queries for the 17-clue list), which must have at least two solutions.
+Without --clues, our own minimal puzzles replace the 17-clue list. --full also counts the solutions of every puzzle with
+each of its givens removed (835,567 queries for the 17-clue list). Each must have at least two.
 """
 
 import argparse
@@ -22,7 +22,7 @@ MULTIPLE = 51
 
 
 def plain_python(query: np.ndarray, limit: int) -> int:
-    """Count by backtracking on the cell with the fewest candidates, with sets of digits as bit masks."""
+    """Count by backtracking on the cell with the fewest candidates; sets of digits are bit masks."""
     full = (1 << 9) - 1
     rows, columns, boxes = [full] * 9, [full] * 9, [full] * 9
     blanks = []
@@ -95,7 +95,7 @@ def without_a_given(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 
 def multiple_candidates(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What the builder of MS queries looks at: a given removed, 1 to 18 other cells of the solution added."""
+    """The candidates of the builder of MS queries: a given removed, 1 to 18 other cells of the solution added."""
     solutions = solve(sudoku(), puzzles, limit=2).solutions
     candidates = without_a_given(puzzles, rng)
     for query, puzzle, solution in zip(candidates, puzzles, solutions, strict=True):
@@ -105,7 +105,7 @@ def multiple_candidates(puzzles: np.ndarray, rng: np.random.Generator) -> np.nda
 
 
 def timed(work: Callable[[], np.ndarray], repeats: int = 3) -> tuple[float, np.ndarray]:
-    """Best of some repeats: seconds and the result."""
+    """Return the least seconds of some repeats, and the result."""
     best, result = float("inf"), np.zeros(0)
     for _ in range(repeats):
         start = time.perf_counter()
@@ -120,9 +120,9 @@ def one_by_one(search: Callable[[np.ndarray, int], int], queries: np.ndarray, li
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clues", type=Path, help="list of puzzles with one solution, one a line")
-    parser.add_argument("--queries", type=int, default=10_000, help="how many queries of each kind")
-    parser.add_argument("--full", action="store_true", help="also every puzzle of the list without each of its givens")
+    parser.add_argument("--clues", type=Path, help="list of puzzles with one solution, one per line")
+    parser.add_argument("--queries", type=int, default=10_000, help="number of queries of each kind")
+    parser.add_argument("--full", action="store_true", help="also count every puzzle with each of its givens removed")
     arguments = parser.parse_args()
 
     problem = sudoku()

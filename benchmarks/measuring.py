@@ -1,4 +1,4 @@
-"""What the network benchmarks measure with: time, peak memory, a step as a CUDA graph."""
+"""Tools of the benchmarks: time, peak memory, a step as a CUDA graph."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ Step = Callable[[], object]
 
 
 def captured(step: Step) -> Step:
-    """The step as a CUDA graph."""
+    """Return a function that replays the step as one CUDA graph."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -37,6 +37,6 @@ def seconds(step: Step, device: str) -> float:
 
 
 def peak_now() -> int:
-    """Peak resident bytes so far, from /proc: the counter of getrusage is inherited from the parent process."""
+    """Return the peak resident bytes so far, from /proc: getrusage's counter is inherited from the parent process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])

@@ -1,4 +1,4 @@
-"""Import of a user's own pairs, and export."""
+"""Import of your own pairs, and export."""
 
 import json
 import sys

@@ -87,7 +87,7 @@ def test_the_first_wrong_value_is_named():
     arguments["solutions"][1, 2, 3] = 17
     with pytest.raises(ValueError, match=r"got 17 at solutions\[1, 2, 3\]"):
         MinLoss()(**arguments)
-    # Under the masks anything may stand.
+    # Masked entries may hold anything.
     arguments["mask"][1, 2] = False
     MinLoss()(**arguments)
     arguments["mask"][1, 2] = True
