@@ -7,12 +7,12 @@ each of its givens removed (835,567 queries for the 17-clue list). Each must hav
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from measuring import timed
 from oneofmany.data.sudoku import make_minimal, random_grids
 from oneofmany.exact import count, solve
 from oneofmany.problems import sudoku
@@ -104,18 +104,8 @@ def multiple_candidates(puzzles: np.ndarray, rng: np.random.Generator) -> np.nda
     return candidates
 
 
-def timed(work: Callable[[], np.ndarray], repeats: int = 3) -> tuple[float, np.ndarray]:
-    """Return the least seconds of some repeats, and the result."""
-    best, result = float("inf"), np.zeros(0)
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = work()
-        best = min(best, time.perf_counter() - start)
-    return best, result
-
-
 def one_by_one(search: Callable[[np.ndarray, int], int], queries: np.ndarray, limit: int) -> tuple[float, np.ndarray]:
-    return timed(lambda: np.array([search(query, limit) for query in queries]), repeats=1)
+    return timed(lambda: np.array([search(query, limit) for query in queries]))
 
 
 def main() -> None:
@@ -141,11 +131,11 @@ def main() -> None:
     }
     print(f"{'':40}{'microseconds a query':>22}{'times ours':>12}")
     for name, (queries, limit) in kinds.items():
-        ours, totals = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=1))
+        ours, totals = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=1), repeats=3)
         each = ours / len(queries) * 1e6
         print(f"{name} ({len(queries):,} queries, {totals.mean():.1f} found on average)")
         print(f"{'  ours, one core':40}{each:22.1f}{1:12.1f}")
-        both, again = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=2))
+        both, again = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=2), repeats=3)
         assert (totals == again).all()
         print(
             f"{'  ours, two cores':40}{both / len(queries) * 1e6:22.1f}{both / ours:12.2f} ({ours / both:.2f}x faster)"
@@ -158,7 +148,7 @@ def main() -> None:
         rows, cells = np.nonzero(puzzles)
         fewer = puzzles[rows]
         fewer[np.arange(len(rows)), cells] = 0
-        spent, totals = timed(lambda: count(problem, fewer, limit=2), repeats=1)
+        spent, totals = timed(lambda: count(problem, fewer, limit=2))
         several = int((totals >= 2).sum())
         print(f"each given removed: {len(fewer):,} queries, {several:,} with at least 2 solutions, {spent:.0f} s")
 

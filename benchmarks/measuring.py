@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 Step = Callable[[], object]
+Result = TypeVar("Result")
 
 
 def captured(step: Step) -> Step:
@@ -34,6 +36,14 @@ def seconds(step: Step, device: str) -> float:
     end.record()
     torch.cuda.synchronize()
     return start.elapsed_time(end) / 1000
+
+
+def timed(work: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
+    """Return the least seconds of some repeats on a CPU, and the result."""
+    start = time.perf_counter()
+    result = work()
+    best = time.perf_counter() - start
+    return (min(best, timed(work, repeats - 1)[0]) if repeats > 1 else best), result
 
 
 def peak_now() -> int:

@@ -101,9 +101,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=32, help="T")
     parser.add_argument("--rounds", type=int, default=0, help="measurements of each (default: 7 on a CPU, 50 on a GPU)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
-    parser.add_argument(
-        "--check", action="store_true", help=f"fail if {', '.join(LIMITED)} exceed limit {LIMIT}"
-    )
+    parser.add_argument("--check", action="store_true", help=f"fail if {', '.join(LIMITED)} exceed limit {LIMIT}")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)

@@ -8,15 +8,13 @@ answer to each, and the checker checks it. Loading and compiling are not timed.
 """
 
 import argparse
-import time
-from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 import torch
 from ortools.sat.python import cp_model
 
 import oneofmany
+from measuring import timed
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import SavedNetwork
@@ -25,7 +23,6 @@ from oneofmany.problems.tasks.task import NO_RELATIONS
 from oneofmany.solving import Solver, fall_back, solve_exactly
 
 PROBLEM = sudoku()
-Result = TypeVar("Result")
 
 
 def cp_sat(query: np.ndarray) -> np.ndarray:
@@ -42,14 +39,6 @@ def cp_sat(query: np.ndarray) -> np.ndarray:
     solver.solve(model)
     values = np.array([solver.boolean_value(one) for one in taken]).reshape(81, 9)
     return (values.argmax(1) + 1).astype(np.uint8)
-
-
-def timed(work: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
-    """Return the least seconds of some repeats, and the result."""
-    start = time.perf_counter()
-    result = work()
-    best = time.perf_counter() - start
-    return (min(best, timed(work, repeats - 1)[0]) if repeats > 1 else best), result
 
 
 def fresh() -> SavedNetwork:

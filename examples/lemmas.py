@@ -99,7 +99,7 @@ def main() -> None:
             f"{row['right']:6.2f}{row['error']:8.3f}{row['naive']:9.3f}{row['others']:12.3f}"
             f"{row['naive'] - row['error']:15.3f}{row['minloss']:9.3f}{row['minloss_some_listed']:19.3f}"
         )
-    print("\nLemma 1: Naive - error is the mean of |Y| - 1, whatever is predicted.")
+    print("\nLemma 1: Naive - error is the mean of |Y| - 1, for every prediction.")
     print("Lemma 2: MinLoss is the error when all solutions are listed; with some, right answers count as wrong.")
 
 

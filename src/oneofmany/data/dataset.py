@@ -115,7 +115,7 @@ class Dataset:
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem | None = None) -> Dataset:
-        """Read and check a file; FileError says in one sentence what is wrong with it.
+        """Read and check a file; raises FileError with one sentence if something is wrong with it.
 
         ``problem`` is needed for a task of your own that has rules; it must fit the file.
         """
