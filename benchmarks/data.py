@@ -1,4 +1,4 @@
-"""How long the benchmark's data takes to build, and its statistics beside the paper's Table 1.
+"""Build times of the benchmark's datasets, and their statistics next to the paper's Table 1.
 
 python benchmarks/data.py --clues sudoku17.txt
 """
@@ -19,12 +19,12 @@ PAPER = {
     "sudoku-train": (20_000, 50.0, 13.8),
     "sudoku-test": (10_000, 50.0, 13.7),
 }
-"""Table 1: queries, percent MS, solutions per MS query. Its 7.04 % cannot be: the complete set has 9.16 %."""
+"""Table 1: queries, percent MS, solutions per MS query. Its 7.04 % cannot be right: the complete set has 9.16 %."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clues", type=Path, help="the 17-clue list; without it Sudoku comes from our own puzzles")
+    parser.add_argument("--clues", type=Path, help="the 17-clue list; without it Sudokus are made from our own puzzles")
     clues = parser.parse_args().clues
     build_nqueens(5, 2, seed=0)  # compile
     print(f"{'':25}{'seconds':>9}{'queries':>11}{'% MS':>8}{'each':>7}     paper: queries, % MS, each")

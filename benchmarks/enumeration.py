@@ -1,18 +1,18 @@
-"""Exact enumeration beside a plain-Python search and OR-Tools CP-SAT, in one run.
+"""Exact enumeration compared with a plain-Python search and OR-Tools CP-SAT, in one run.
 
     python benchmarks/enumeration.py --clues sudoku17.txt
 
-Without --clues, our own minimal puzzles stand in for the 17-clue list. --full also counts every puzzle of the list
-with each of its givens removed (835,567 queries for the 17-clue list), which must have at least two solutions.
+Without --clues, our own minimal puzzles replace the 17-clue list. --full also counts the solutions of every puzzle with
+each of its givens removed (835,567 queries for the 17-clue list). Each must have at least two.
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from measuring import timed
 from oneofmany.data.sudoku import make_minimal, random_grids
 from oneofmany.exact import count, solve
 from oneofmany.problems import sudoku
@@ -22,7 +22,7 @@ MULTIPLE = 51
 
 
 def plain_python(query: np.ndarray, limit: int) -> int:
-    """Count by backtracking on the cell with the fewest candidates, with sets of digits as bit masks."""
+    """Count by backtracking on the cell with the fewest candidates; sets of digits are bit masks."""
     full = (1 << 9) - 1
     rows, columns, boxes = [full] * 9, [full] * 9, [full] * 9
     blanks = []
@@ -95,7 +95,7 @@ def without_a_given(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 
 def multiple_candidates(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What the builder of MS queries looks at: a given removed, 1 to 18 other cells of the solution added."""
+    """The candidates of the builder of MS queries: a given removed, 1 to 18 other cells of the solution added."""
     solutions = solve(sudoku(), puzzles, limit=2).solutions
     candidates = without_a_given(puzzles, rng)
     for query, puzzle, solution in zip(candidates, puzzles, solutions, strict=True):
@@ -104,25 +104,15 @@ def multiple_candidates(puzzles: np.ndarray, rng: np.random.Generator) -> np.nda
     return candidates
 
 
-def timed(work: Callable[[], np.ndarray], repeats: int = 3) -> tuple[float, np.ndarray]:
-    """Best of some repeats: seconds and the result."""
-    best, result = float("inf"), np.zeros(0)
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = work()
-        best = min(best, time.perf_counter() - start)
-    return best, result
-
-
 def one_by_one(search: Callable[[np.ndarray, int], int], queries: np.ndarray, limit: int) -> tuple[float, np.ndarray]:
-    return timed(lambda: np.array([search(query, limit) for query in queries]), repeats=1)
+    return timed(lambda: np.array([search(query, limit) for query in queries]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clues", type=Path, help="list of puzzles with one solution, one a line")
-    parser.add_argument("--queries", type=int, default=10_000, help="how many queries of each kind")
-    parser.add_argument("--full", action="store_true", help="also every puzzle of the list without each of its givens")
+    parser.add_argument("--clues", type=Path, help="list of puzzles with one solution, one per line")
+    parser.add_argument("--queries", type=int, default=10_000, help="number of queries of each kind")
+    parser.add_argument("--full", action="store_true", help="also count every puzzle with each of its givens removed")
     arguments = parser.parse_args()
 
     problem = sudoku()
@@ -141,11 +131,11 @@ def main() -> None:
     }
     print(f"{'':40}{'microseconds a query':>22}{'times ours':>12}")
     for name, (queries, limit) in kinds.items():
-        ours, totals = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=1))
+        ours, totals = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=1), repeats=3)
         each = ours / len(queries) * 1e6
         print(f"{name} ({len(queries):,} queries, {totals.mean():.1f} found on average)")
         print(f"{'  ours, one core':40}{each:22.1f}{1:12.1f}")
-        both, again = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=2))
+        both, again = timed(lambda q=queries, m=limit: count(problem, q, limit=m, threads=2), repeats=3)
         assert (totals == again).all()
         print(
             f"{'  ours, two cores':40}{both / len(queries) * 1e6:22.1f}{both / ours:12.2f} ({ours / both:.2f}x faster)"
@@ -158,7 +148,7 @@ def main() -> None:
         rows, cells = np.nonzero(puzzles)
         fewer = puzzles[rows]
         fewer[np.arange(len(rows)), cells] = 0
-        spent, totals = timed(lambda: count(problem, fewer, limit=2), repeats=1)
+        spent, totals = timed(lambda: count(problem, fewer, limit=2))
         several = int((totals >= 2).sum())
         print(f"each given removed: {len(fewer):,} queries, {several:,} with at least 2 solutions, {spent:.0f} s")
 

@@ -1,16 +1,18 @@
-"""What the network benchmarks measure with: time, peak memory, a step as a CUDA graph."""
+"""Tools of the benchmarks: time, peak memory, a step as a CUDA graph."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 Step = Callable[[], object]
+Result = TypeVar("Result")
 
 
 def captured(step: Step) -> Step:
-    """The step as a CUDA graph."""
+    """Return a function that replays the step as one CUDA graph."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -36,7 +38,15 @@ def seconds(step: Step, device: str) -> float:
     return start.elapsed_time(end) / 1000
 
 
+def timed(work: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
+    """Return the least seconds of some repeats on a CPU, and the result."""
+    start = time.perf_counter()
+    result = work()
+    best = time.perf_counter() - start
+    return (min(best, timed(work, repeats - 1)[0]) if repeats > 1 else best), result
+
+
 def peak_now() -> int:
-    """Peak resident bytes so far, from /proc: the counter of getrusage is inherited from the parent process."""
+    """Return the peak resident bytes so far, from /proc: getrusage's counter is inherited from the parent process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])

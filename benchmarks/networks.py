@@ -1,4 +1,4 @@
-"""A training step (forward, backward, AdamW) of every network beside its literal formulation, in one run, with memory.
+"""Time and memory of a training step of every network, compared with its literal formulation in one run.
 
     python benchmarks/networks.py                          # all of them on one CPU thread
     python benchmarks/networks.py --device cuda            # all of them on a GPU

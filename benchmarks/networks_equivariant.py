@@ -1,8 +1,8 @@
-"""Queries/s of a training step (forward, MinLoss, backward, clip, AdamW) of the equivariant network, ours beside plain.
+"""Queries/s of a training step (forward, MinLoss, backward, clip, AdamW) of the equivariant network: ours and plain.
 
-Plain is the same function the way one would first write it: rules as one padded gather, the two largest by topk, and
-PyTorch's own backward. On a GPU ours runs in bf16 with its kernels, and with --compiled beside them with one step, or
-all of them, compiled instead; the whole update is a CUDA graph.
+Plain is a direct implementation of the same function: rules as one padded gather, the two largest by topk, and
+PyTorch's own backward. On a GPU ours runs in bf16 with its kernels; --compiled adds variants without kernels, with one
+step or the whole network compiled. The whole update is a CUDA graph.
 
     python benchmarks/networks_equivariant.py                       # CPU: small boards, one thread
     python benchmarks/networks_equivariant.py --device cuda --batch 512 1024 2048
@@ -22,13 +22,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from measuring import Step, captured
 from oneofmany.networks.equivariant import EquivariantNetwork
 from oneofmany.networks.equivariant import steps as equivariant_steps
 from oneofmany.problems import Batch, Problem, nqueens, sudoku
 
 
 def random_batch(problem: Problem, B: int, K: int, device: str) -> Batch:
-    """Half of the variables given, K listed solutions; the speed does not depend on what is in them."""
+    """Half of the variables given, K listed solutions; the speed does not depend on the values."""
     g = torch.Generator().manual_seed(0)
     values = torch.randint(1, problem.values + 1, (B, problem.variables), generator=g)
     query = torch.where(torch.rand(values.shape, generator=g) < 0.5, values, 0).to(device)
@@ -47,7 +48,7 @@ def min_loss(logits: Tensor, solutions: Tensor, mask: Tensor) -> Tensor:
 
 
 class Plain(nn.Module):
-    """The network of the same weights as one would first write it, queries first."""
+    """A direct implementation with the same weights; the first axis is the query."""
 
     def __init__(self, network: EquivariantNetwork, problem: Problem, device: str) -> None:
         super().__init__()
@@ -83,13 +84,11 @@ class Plain(nn.Module):
         return torch.stack(logits)
 
 
-def update(
-    run: Callable[..., Tensor], network: nn.Module, batch: Batch, noise: Tensor, half: bool, lr: float | Tensor = 1e-3
-) -> tuple[Callable[[], None], torch.optim.Optimizer]:
-    """One training step as a function without arguments: forward, MinLoss, backward, clip, AdamW."""
+def update(run: Callable[..., Tensor], network: nn.Module, batch: Batch, noise: Tensor, half: bool) -> Step:
+    """Return a training step as a function without arguments: forward, MinLoss, backward, clip, AdamW."""
     cuda = noise.is_cuda
     optimizer = torch.optim.AdamW(
-        network.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True, capturable=cuda
+        network.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.01, fused=True, capturable=cuda
     )
     loss_of = torch.compile(min_loss, dynamic=False) if cuda else min_loss
 
@@ -102,26 +101,11 @@ def update(
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
 
-    return one, optimizer
+    return one
 
 
-def captured(one: Callable[[], None], warm_up: int = 4) -> Callable[[], None]:
-    """The same step as a replay of one CUDA graph."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(warm_up):
-            one()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        one()
-    return graph.replay
-
-
-def seconds(one: Callable[[], None], cuda: bool, least: float = 1.0) -> float:
-    """Median time of a step."""
+def seconds(one: Step, cuda: bool, least: float = 1.0) -> float:
+    """Return the median time of a step."""
     for _ in range(2):
         one()
     times: list[float] = []
@@ -142,7 +126,7 @@ def seconds(one: Callable[[], None], cuda: bool, least: float = 1.0) -> float:
 
 
 def floor(network: EquivariantNetwork, problem: Problem, steps: int, flops: float, bandwidth: float) -> float:
-    """Least seconds a query: its products at the measured rate, or every step's state written and read in 16 bits."""
+    """Return the least seconds per query: its products at the measured rate, or all states moved in 16 bits."""
     block, C, G = network.step.block, problem.choices, len(problem.rules)
     of_choice = 2 * block.width * (block.pooled + 2 * block.hidden) + 2 * block.hidden * block.width
     of_rule = 2 * 2 * block.pooled * 2 * block.hidden
@@ -151,17 +135,17 @@ def floor(network: EquivariantNetwork, problem: Problem, steps: int, flops: floa
 
 
 def ceilings(device: str) -> tuple[float, float]:
-    """Measured FLOP/s of a matrix product (bf16 on a GPU) and bytes/s of a copy."""
+    """Measure the FLOP/s of a matrix product (bf16 on a GPU) and the bytes/s of a copy."""
     cuda = device == "cuda"
     n, size = (8192, 2**30) if cuda else (1024, 2**26)
     a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16 if cuda else torch.float32) for _ in range(2))
     x = torch.empty(size, dtype=torch.uint8, device=device).random_()
     y = torch.empty_like(x)
-    return 2 * n**3 / seconds(lambda: a @ b, cuda, 0.3), 2 * size / seconds(lambda: y.copy_(x), cuda, 0.3)  # pyright: ignore[reportArgumentType]
+    return 2 * n**3 / seconds(lambda: a @ b, cuda, 0.3), 2 * size / seconds(lambda: y.copy_(x), cuda, 0.3)
 
 
 def measure(problem: Problem, B: int, width: int, steps: int, device: str, variant: str) -> tuple[float, float]:
-    """Seconds of a training step and peak memory in GB (0 on a CPU)."""
+    """Return the seconds of a training step and the peak memory in GB (0 on a CPU)."""
     cuda = device == "cuda"
     torch.manual_seed(0)
     network = EquivariantNetwork(problem, width=width, steps=steps).to(device)
@@ -179,14 +163,14 @@ def measure(problem: Problem, B: int, width: int, steps: int, device: str, varia
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     with no_kernels:
-        one, _ = update(run, network, batch, noise, half=cuda)
-        one = captured(one) if "graph" in variant else one
+        step = update(run, network, batch, noise, half=cuda)
+        one = captured(step) if "graph" in variant else step
         time_of_step = seconds(one, cuda)
     return time_of_step, torch.cuda.max_memory_allocated() / 1e9 if cuda else 0.0
 
 
 def agreement(problem: Problem, width: int, device: str) -> float:
-    """Largest difference between plain and ours, in float32."""
+    """Return the largest difference between plain and ours, in float32."""
     network = EquivariantNetwork(problem, width=width, steps=4).to(device)
     batch = random_batch(problem, 4, 1, device)
     noise = torch.randn(network.noise_shape(batch), device=device)
@@ -203,7 +187,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, help="channels of a choice (64 on a GPU, 32 on a CPU)")
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument(
-        "--compiled", choices=["step", "whole"], nargs="+", default=[], help="on a GPU also without kernels, compiled"
+        "--compiled", choices=["step", "whole"], nargs="+", default=[], help="on a GPU also compiled, without kernels"
     )
     arguments = parser.parse_args()
     cuda = arguments.device == "cuda"

@@ -1,4 +1,4 @@
-"""A training step of the NLM (forward, backward, AdamW) beside the literal formulation, in one run, with memory.
+"""Time and memory of an NLM training step (forward, backward, AdamW), compared with the literal formulation.
 
 python benchmarks/networks_nlm.py                     # one CPU thread, N-Queens 10, depth 30, batch 4
 python benchmarks/networks_nlm.py --device cuda       # each side at its best batch, ours captured in a CUDA graph
@@ -27,7 +27,7 @@ from oneofmany.problems import Batch, futoshiki, nqueens
 
 
 def queries(task: str, size: int, batch: int, device: str) -> tuple[Batch, Tensor]:
-    """Random queries (whether they have solutions does not matter here) and a target of 0 and 1 for every choice."""
+    """Return random queries (whether they have solutions does not matter) and a 0/1 target for every choice."""
     problem = nqueens(size) if task == "nqueens" else futoshiki(size)
     generator = torch.Generator().manual_seed(0)
     shape = (batch, problem.variables)
@@ -74,11 +74,11 @@ def our_step(task: str, size: int, depth: int, batch: int, device: str, precisio
 
 
 def traffic(spec: Spec, objects: int, itemsize: int) -> int:
-    """Bytes of pair channels that a training step moves per query, each read and write of a channel counted once.
+    """Return the bytes of pair channels that a training step moves per query; each read and each write counts once.
 
-    Forward: the buffer before each group of layers, the groups' sums written and read, the group's own earlier
-    channels, new channels written and read once more to reduce them. Backward: the same with gradients, and the outputs
-    read. Weights: buffer and gradients once.
+    Forward: the buffer before each group of layers, the groups' sums (written and read), the group's own earlier
+    channels, and the new channels (written, and read again to reduce them). Backward: the same for gradients, and the
+    outputs are read. Weights: buffer and gradients once.
     """
     W, layers, group = spec.width, spec.binary_layers, GROUP
     channels = 0
@@ -93,7 +93,7 @@ def traffic(spec: Spec, objects: int, itemsize: int) -> int:
 
 
 def copy_bandwidth(device: str) -> float:
-    """Bytes per second, read and written, of a large copy."""
+    """Return the bytes per second, read and written, of a large copy."""
     a = torch.rand(2**28 if device == "cuda" else 2**25, device=device)
     b = torch.empty_like(a)
     return 2 * a.nbytes / statistics.median(seconds(lambda: b.copy_(a), device) for _ in range(7))
@@ -114,7 +114,7 @@ def on_cpu(args: argparse.Namespace) -> None:
 
 
 def peak_of(side: str, args: argparse.Namespace) -> float:
-    """Peak memory in bytes of a process of its own that runs one step, above what it had before."""
+    """Return the peak memory in bytes that one step adds, measured in a separate process."""
     options = [
         str(v) for name in ("task", "size", "depth", "batch", "precision") for v in (f"--{name}", getattr(args, name))
     ]

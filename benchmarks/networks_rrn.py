@@ -1,4 +1,4 @@
-"""A training step of the RRN (forward, backward, AdamW) beside the literal formulation, in one run, with memory.
+"""Time and memory of an RRN training step (forward, backward, AdamW), compared with the literal formulation.
 
 python benchmarks/networks_rrn.py                   # one CPU thread, batch 32, with and without message dropout
 python benchmarks/networks_rrn.py --device cuda     # literal at batch 256, ours at its best batch in a CUDA graph
@@ -26,7 +26,7 @@ from oneofmany.problems import Batch, sudoku
 
 
 def puzzles(batch: int, device: str) -> tuple[Batch, Tensor]:
-    """Random boards (whether they have solutions does not matter here) and a class for every cell."""
+    """Return random boards (whether they have solutions does not matter) and a class for every cell."""
     problem = sudoku()
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(1, 10, (batch, 81), generator=generator)
@@ -79,7 +79,7 @@ def on_cpu(args: argparse.Namespace) -> None:
                 times[name] += [took] if turn else []
         del steps
         memory = {name: peak_of(name, args, dropout) for name in SIDES}
-        # The turn with the median ratio: both sides of a turn saw the same moods of a shared machine.
+        # The turn with the median ratio: both sides of a turn ran under the same load of a shared machine.
         turns = sorted(zip(*times.values(), strict=True), key=lambda turn: turn[0] / turn[1])
         print("ratios of all turns:", *(f"{slow / fast:.2f}" for slow, fast in turns))
         middle = dict(zip(SIDES, turns[len(turns) // 2], strict=True))
@@ -87,7 +87,7 @@ def on_cpu(args: argparse.Namespace) -> None:
 
 
 def peak_of(side: str, args: argparse.Namespace, dropout: float) -> float:
-    """Peak memory in bytes of a process of its own that runs one step, above what it had before."""
+    """Return the peak memory in bytes that one step adds, measured in a separate process."""
     options = ["--batch", args.batch, "--steps", args.steps, "--kernel", args.kernel, "--dropout", dropout]
     command = [sys.executable, __file__, *map(str, options), "--memory-of", side]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -129,10 +129,10 @@ def on_cuda(args: argparse.Namespace) -> None:
 
 
 def operations(steps: int, dropout: float) -> int:
-    """Multiplications and additions that the function needs per puzzle: forward, and twice that for the backward.
+    """Return the multiplications and additions needed per puzzle: forward, and twice as many backward.
 
-    Counted on the exact rewrites: the second and third message layer on 1,620 distinct edges, the fourth too with
-    dropout and else on 81 cells, the first one and the LSTM on cells. Nothing computed again is counted.
+    Counted on the exact rewrites: the second and third message layers on 1,620 distinct edges, the fourth on edges with
+    dropout and on 81 cells without, the first one and the LSTM on cells. Recomputation is not counted.
     """
     per_edge = 96 * 96 * (3 if dropout else 2)
     per_cell = 96 * (2 * 96 + 2 * 4 * 96 + 10) + (0 if dropout else 96 * 96)
@@ -140,7 +140,7 @@ def operations(steps: int, dropout: float) -> int:
 
 
 def matrix_rate(device: str) -> float:
-    """Operations per second of a large product: bfloat16 on a GPU, float32 on a CPU."""
+    """Return the operations per second of a large product: bfloat16 on a GPU, float32 on a CPU."""
     n, dtype = (8192, torch.bfloat16) if device == "cuda" else (1536, torch.float32)
     a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
     return 2 * n**3 / min(seconds(lambda: a @ b, device) for _ in range(7))

@@ -1,9 +1,9 @@
-"""Time and memory of the objectives beside the least work that looks at every listed solution.
+"""Time and memory of the objectives, compared with the least work that uses every listed solution.
 
 The reference is log_softmax, a gather of K entries per variable, and their sum over the variables, forward and
-backward. Plain cross-entropy on one solution is shown beside it. All are measured in turn in one run, so that the
-ratios hold on a noisy machine too. On a GPU there are two times: of calls one by one, where Python and the launches
-of small kernels count most, and of replays of a captured graph, the work itself, which is what the limit is for.
+backward. Cross-entropy on one solution is shown too. All are measured in turn in one run, so that the ratios also hold
+on a noisy machine. On a GPU there are two times: that of single calls, which are dominated by Python and by launches of
+small kernels, and that of replays of a captured graph, to which the limit applies.
 
     python benchmarks/objectives.py [--device cpu|cuda] [--check]
 """
@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from measuring import Step, captured
 from oneofmany.objectives import CCLoss, IExplR, MinLoss, Naive, SelectR
 
 LIMIT = 1.5
@@ -26,7 +27,7 @@ LIMITED = ("MinLoss", "CCLoss", "IExplR")
 
 
 def reference(logits: Tensor, solutions: Tensor) -> Tensor:
-    """log_softmax + K-fold gather + sum, in its quicker form: one gather along the values."""
+    """log_softmax + K-fold gather + sum, in its faster form: one gather along the values."""
     index = solutions.transpose(1, 2).expand(len(logits), -1, -1, -1)
     return -logits.log_softmax(-1).gather(-1, index).sum(-2).mean()
 
@@ -42,20 +43,7 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def capture(run: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that replays `run` as one CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
-
-
-def seconds(run: Callable[[], None], device: torch.device) -> float:
+def seconds(run: Step, device: torch.device) -> float:
     synchronize(device)
     start = time.perf_counter()
     run()
@@ -64,7 +52,7 @@ def seconds(run: Callable[[], None], device: torch.device) -> float:
 
 
 class LiveTensors(TorchDispatchMode):
-    """Adds up the tensors that live on a CPU, which keeps no account of its memory; inputs are not counted."""
+    """Counts the bytes of live tensors on a CPU, where torch keeps no statistics; inputs are not counted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,8 +77,8 @@ class LiveTensors(TorchDispatchMode):
         self.held -= self.watched.pop(reference)
 
 
-def peak_mebibytes(run: Callable[[], None], device: torch.device) -> float:
-    """Most memory held at one time beyond the inputs and the gradient of the logits, which all need."""
+def peak_mebibytes(run: Step, device: torch.device) -> float:
+    """Return the peak memory beyond the inputs and the gradient of the logits, which all need."""
     if device.type == "cuda":
         synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
@@ -112,8 +100,8 @@ def main() -> None:
     parser.add_argument("--values", type=int, default=9, help="V")
     parser.add_argument("--steps", type=int, default=32, help="T")
     parser.add_argument("--rounds", type=int, default=0, help="measurements of each (default: 7 on a CPU, 50 on a GPU)")
-    parser.add_argument("--threads", type=int, default=1, help="threads of a CPU")
-    parser.add_argument("--check", action="store_true", help=f"fail if {', '.join(LIMITED)} take over {LIMIT} times")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
+    parser.add_argument("--check", action="store_true", help=f"fail if {', '.join(LIMITED)} exceed limit {LIMIT}")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
@@ -139,14 +127,14 @@ def main() -> None:
     losses["SelectR, both losses"] = lambda: (
         selectr(logits, solutions, mask, scores) + selectr.selector_loss(logits, solutions, mask, scores)
     )
-    runs: dict[str, Callable[[], None]] = {name: (lambda loss=loss: loss().backward()) for name, loss in losses.items()}
+    runs: dict[str, Step] = {name: (lambda loss=loss: loss().backward()) for name, loss in losses.items()}
 
     for run in runs.values():
         run()
     memory = {name: peak_mebibytes(run, device) for name, run in runs.items()}
     ways = {"one by one": runs}
     if device.type == "cuda":
-        ways["captured"] = {name: capture(run) for name, run in runs.items()}
+        ways["captured"] = {name: captured(run) for name, run in runs.items()}
     times: dict[str, dict[str, list[float]]] = {way: {name: [] for name in runs} for way in ways}
     for _ in range(rounds):
         for way, its_runs in ways.items():

@@ -1,22 +1,20 @@
-"""Answering Sudokus on the CPU: a network in batches beside the exact enumerator and OR-Tools CP-SAT, in one run.
+"""Answering Sudokus on the CPU: a network in batches, the exact enumerator and OR-Tools CP-SAT, in one run.
 
     python benchmarks/solve.py --weights runs/sudoku
-    python benchmarks/solve.py                          # a fresh network: its time counts, its answers do not
+    python benchmarks/solve.py                          # untrained network: only its time is meaningful
 
-The puzzles are made from minimal ones of our own, half of them with one solution and half with 2 to 50. Every side
-gives one solution to each, which the checker looks at. Loading and compiling are not part of the time.
+The puzzles are made from our own minimal ones, half with one solution and half with 2 to 50. Every solver gives one
+answer to each, and the checker checks it. Loading and compiling are not timed.
 """
 
 import argparse
-import time
-from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 import torch
 from ortools.sat.python import cp_model
 
 import oneofmany
+from measuring import timed
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import SavedNetwork
@@ -25,11 +23,10 @@ from oneofmany.problems.tasks.task import NO_RELATIONS
 from oneofmany.solving import Solver, fall_back, solve_exactly
 
 PROBLEM = sudoku()
-Result = TypeVar("Result")
 
 
 def cp_sat(query: np.ndarray) -> np.ndarray:
-    """One solution with OR-Tools on one thread, from the same choices and rules: uint8 [R]."""
+    """Find one solution with OR-Tools on one thread, from the same choices and rules: uint8 [R]."""
     model = cp_model.CpModel()
     taken = [model.new_bool_var("") for _ in range(PROBLEM.choices)]
     for rule in PROBLEM.rules:
@@ -44,14 +41,6 @@ def cp_sat(query: np.ndarray) -> np.ndarray:
     return (values.argmax(1) + 1).astype(np.uint8)
 
 
-def timed(work: Callable[[], Result], repeats: int = 1) -> tuple[float, Result]:
-    """Best of some repeats: seconds and the result."""
-    start = time.perf_counter()
-    result = work()
-    best = time.perf_counter() - start
-    return (min(best, timed(work, repeats - 1)[0]) if repeats > 1 else best), result
-
-
 def fresh() -> SavedNetwork:
     torch.manual_seed(0)
     settings = NetworkSettings(kind="equivariant", steps=32)
@@ -61,9 +50,9 @@ def fresh() -> SavedNetwork:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", help="a bundled network's name, a weights file or a run folder")
-    parser.add_argument("--queries", type=int, default=1000, help="how many Sudokus (default: 1000)")
+    parser.add_argument("--queries", type=int, default=1000, help="number of Sudokus (default: 1000)")
     parser.add_argument("--steps", type=int, help="steps of the network; its own number by default")
-    parser.add_argument("--batch", type=int, default=64, help="queries at once (default: 64)")
+    parser.add_argument("--batch", type=int, default=64, help="batch size (default: 64)")
     parser.add_argument("--threads", type=int, help="threads of the network; PyTorch's own number by default")
     arguments = parser.parse_args()
     if arguments.threads:
@@ -73,7 +62,7 @@ def main() -> None:
     queries = [Query(PROBLEM, values, NO_RELATIONS) for values in dataset.query]
     saved = oneofmany.load(arguments.weights) if arguments.weights else fresh()
     if not arguments.weights:
-        print("NO --weights: a fresh network with random weights answers. Its time counts, its answers do not.")
+        print("no --weights: the network has random weights, so only its time is meaningful, not its answers")
     solver = Solver(saved, steps=arguments.steps, batch_size=arguments.batch)
     solver.answer(queries[: arguments.batch])  # warm up
     solve_exactly(queries[:1])

@@ -1,7 +1,7 @@
-"""Queries/s of a recipe's training beside the bare training step of `benchmarks/networks.py`, at the same batch size.
+"""Queries/s of a recipe's training and of the bare training step of `benchmarks/networks.py`, at the same batch size.
 
-The bare step has its batch ready and one target; training draws its batches, weighs the listed solutions, logs and
-counts. Both sides in one run.
+The bare step has a fixed batch and one target per query. Training draws batches, weights the listed solutions and logs
+metrics. Both are measured in one run.
 
     python benchmarks/training.py --data data                    # one CPU thread, small batches
     python benchmarks/training.py --data data --device cuda      # float16 NLM, bfloat16 RRN, captured
@@ -43,7 +43,7 @@ def bare_rate(name: str, batch: int, device: str, repeats: int) -> float:
 
 
 def training_rate(name: str, batch: int, device: str, data: Path, repeats: int) -> float:
-    """Queries/s between lines of metrics, without the first one, which compiles and captures."""
+    """Return the queries/s between lines of metrics, without the first one, which includes compiling and capturing."""
     settings = recipe(name)
     updates = 6 * repeats
     settings = replace(
@@ -64,7 +64,7 @@ def training_rate(name: str, batch: int, device: str, data: Path, repeats: int) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="the benchmark's data; built where missing")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data; built if missing")
     parser.add_argument("--repeats", type=int, help="steps in a row (20 on a GPU, 2 on a CPU)")
     arguments = parser.parse_args()
     device = arguments.device

@@ -1,9 +1,9 @@
-"""Example 1 of the paper: two Boolean variables whose solutions are (0, 1) and (1, 0), so one must be 1, not both.
+"""Example 1 of the paper: two Boolean variables whose solutions are (0, 1) and (1, 0), so exactly one must be 1.
 
-A network without an input has two numbers to learn: P(first = 1) and P(second = 1). Naive's only minimum is
-(0.5, 0.5), where neither solution is ever certain. CC-Loss and I-ExplR have a zero gradient there too, but there it is
-a saddle: every start with unequal probabilities runs away from it, and only the starts on the line of equal
-probabilities run into it. MinLoss takes the first solution in a tie, so it leaves from everywhere.
+A network without an input learns two numbers: P(first = 1) and P(second = 1). The only minimum of Naive is (0.5, 0.5),
+where every assignment has probability 0.25. CC-Loss and I-ExplR have a zero gradient there too, but for them it is a
+saddle point: training leaves it from every start with unequal probabilities, and reaches it only from starts with equal
+ones. MinLoss takes the first solution in a tie, so it reaches a solution from every start.
 
     python examples/example1_xor.py
 """
@@ -26,7 +26,7 @@ STARTS = {
 
 
 def gradient(objective: Objective, position: Tensor) -> Tensor:
-    """Gradient of the objective in the log-odds `[2]` of the two variables."""
+    """Return the gradient of the objective with respect to the log-odds `[2]` of the two variables."""
     position = position.detach().requires_grad_()
     logits = torch.stack([torch.zeros_like(position), position], dim=-1).unsqueeze(0)
     (slope,) = torch.autograd.grad(objective(logits, SOLUTIONS, MASK), position)

@@ -1,9 +1,9 @@
-"""Example 2 of the paper: MinLoss in a local minimum, and what gets out of it.
+"""Example 2 of the paper: MinLoss in a local minimum, and which objectives leave it.
 
 Ten points on a line and a logistic regression P(label 1) = sigmoid(slope * x + offset): five points x = 1 with label 1,
-four points x = -1 for which both labels are right, one point x = -2 with label 1. Always saying 1 is right for all ten.
-From slope 0.1 and offset 0 MinLoss teaches x = -1 the label 0 that it happens to lean to, for ever, and gives up on
-x = -2: its boundary ends at -0.55.
+four points x = -1 for which both labels are right, one point x = -2 with label 1. Label 1 is right for all ten. From
+slope 0.1 and offset 0 the network slightly prefers label 0 at x = -1. MinLoss trains it on that label for ever, and it
+never gets x = -2 right: the boundary ends at -0.55.
 
     python examples/example2_logistic_regression.py [--out FIGURE.png]
 """
@@ -48,7 +48,7 @@ class Outcome:
 
     theta: tuple[float, float]
     correct: int
-    """Points that get a right label, out of 10."""
+    """How many of the 10 points get a right label."""
 
     @property
     def boundary(self) -> float:
@@ -75,9 +75,10 @@ def train(objective: Objective, start: tuple[float, float], *, rate: float = 2.0
 def train_selectr(
     start: tuple[float, float], *, selector_updates_before: int, rate: float = 2.0, updates: int = 200
 ) -> tuple[Outcome, float]:
-    """Algorithm 1 on the ten points; returns where it ended and the selector's first probability of 0 at x = -1.
+    """Run Algorithm 1 on the ten points; returns the outcome and the selector's probability of label 0 at x = -1.
 
-    The selector starts without an opinion. `selector_updates_before` train it with the network held still (line 3).
+    The selector starts with equal scores. That probability is measured after `selector_updates_before` updates of the
+    selector with the network fixed (line 3).
     """
     torch.manual_seed(0)
     network, objective = LogisticRegression(start), SelectR()
@@ -111,7 +112,7 @@ def train_selectr(
 
 
 def run_all() -> dict[tuple[str, str], Outcome]:
-    """Outcome of every (objective, start)."""
+    """Return the outcome of every (objective, start)."""
     minloss_optimum = train(MinLoss(), PAPERS_START).theta
     table = {}
     for start_name, start in (("(0.1, 0)", PAPERS_START), ("MinLoss's optimum", minloss_optimum)):

@@ -1,4 +1,4 @@
-"""A task of your own: colouring the Petersen graph, its nodes as variables, the colours as values."""
+"""A task of your own: colouring the Petersen graph. Nodes are variables, colours are values."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ NAMES = "rgbcmykw"
 
 
 def colouring(colours: int) -> Problem:
-    """The ends of an edge do not share a colour: for every edge and colour, at most one end takes it."""
+    """Return the problem: for every edge and colour, at most one end of the edge takes the colour."""
     rules = [
         Rule("edge", (a * colours + colour, b * colours + colour), exact=False)
         for a, b in EDGES

@@ -1,9 +1,9 @@
 """Lemmas 1 and 2 of the paper as numbers, on 4x4 Sudoku with the zero-one loss.
 
-Lemma 1: whatever is predicted, Naive's loss is the error plus the mean of (listed solutions - 1), so it says nothing
-about which network is better on a data set, yet punishes every right answer to a query with many solutions.
-Lemma 2: MinLoss's loss is the error when all solutions are listed. When only some are, as in the paper's Sudoku (at
-most 5 of up to 50), it counts right answers that are not listed as wrong.
+Lemma 1: for any prediction, Naive's loss is the error plus the mean of (listed solutions - 1). So even a network
+without errors has a loss above 0, which grows with the number of solutions.
+Lemma 2: MinLoss's loss is the error if all solutions are listed. If only some are, as in the paper's Sudoku (at most 5
+of up to 50), right answers that are not listed count as wrong.
 
     python examples/lemmas.py
 """
@@ -20,7 +20,7 @@ LISTED_AT_MOST = 5
 
 
 def all_grids() -> Tensor:
-    """All 288 grids of 4x4 Sudoku, `[288,16]`, values 0..3."""
+    """Return all 288 grids of 4x4 Sudoku, `[288,16]`, values 0..3."""
     rows = list(permutations(range(4)))
     grids = []
     for first in rows:
@@ -53,12 +53,12 @@ def make_queries(grids: Tensor, count: int, givens: int, generator: torch.Genera
 
 
 def zero_one(prediction: Tensor, solutions: Tensor) -> Tensor:
-    """Zero-one loss `[B,K]` of predictions `[B,16]` against listed solutions `[B,K,16]`."""
+    """Return the zero-one loss `[B,K]` of predictions `[B,16]` against listed solutions `[B,K,16]`."""
     return (prediction.unsqueeze(1) != solutions).any(-1).double()
 
 
 def predict(solutions: Tensor, mask: Tensor, right: float, generator: torch.Generator) -> Tensor:
-    """Give any of a query's solutions with probability `right`, and otherwise spoil one cell of it."""
+    """Return one of a query's solutions; with probability 1 - `right` one of its cells is made wrong."""
     draw = torch.rand(mask.shape, generator=generator).masked_fill(~mask, -1.0).argmax(-1)
     prediction = solutions[torch.arange(len(mask)), draw].clone()
     wrong = torch.rand(len(mask), generator=generator) >= right
@@ -67,7 +67,7 @@ def predict(solutions: Tensor, mask: Tensor, right: float, generator: torch.Gene
 
 
 def measure(*, queries: int = 200, seed: int = 0) -> list[dict[str, float]]:
-    """Losses and errors of predictors that are right with a given probability."""
+    """Return losses and errors of predictors that are right with a fixed probability."""
     generator = torch.Generator().manual_seed(seed)
     solutions, mask = make_queries(all_grids(), queries, 3, generator)
     listed = mask & (torch.arange(mask.shape[1]) < LISTED_AT_MOST)
@@ -99,7 +99,7 @@ def main() -> None:
             f"{row['right']:6.2f}{row['error']:8.3f}{row['naive']:9.3f}{row['others']:12.3f}"
             f"{row['naive'] - row['error']:15.3f}{row['minloss']:9.3f}{row['minloss_some_listed']:19.3f}"
         )
-    print("\nLemma 1: Naive - error is the mean of |Y| - 1, whatever is predicted.")
+    print("\nLemma 1: Naive - error is the mean of |Y| - 1, for every prediction.")
     print("Lemma 2: MinLoss is the error when all solutions are listed; with some, right answers count as wrong.")
 
 

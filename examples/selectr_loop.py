@@ -1,7 +1,7 @@
-"""SelectR around a network of one's own: name two digits whose sum ends in the digit that is given.
+"""SelectR with your own network: name two digits whose sum ends in the digit that is given.
 
-Every query has ten right answers and any one of them will do. The mean of the ten is no answer, which is what Naive
-learns; SelectR settles on one answer for each query.
+Every query has ten right answers, and any one of them is enough. Naive learns their mean, which is not an answer;
+SelectR learns one answer for each query.
 
     python examples/selectr_loop.py
 """
@@ -17,7 +17,7 @@ MASK = torch.ones(10, 10, dtype=torch.bool)  # [B,K]
 
 
 def make_network() -> nn.Module:
-    """Your network: here digit in, logits `[B,R,V]` = `[B,2,10]` out."""
+    """Make your network: here from a digit to logits `[B,R,V]` = `[B,2,10]`."""
     return nn.Sequential(nn.Embedding(10, 64), nn.ReLU(), nn.Linear(64, 2 * 10), nn.Unflatten(-1, (2, 10)))
 
 
@@ -57,7 +57,7 @@ def train_naively(network: nn.Module, queries: Tensor, solutions: Tensor, mask: 
 
 
 def right_answers(network: nn.Module) -> int:
-    """Number of queries that get a right answer, out of 10."""
+    """Return how many of the 10 queries get a right answer."""
     answer = network(QUERIES).argmax(-1)
     return int((answer.sum(-1) % 10 == QUERIES).sum())
 

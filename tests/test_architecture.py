@@ -1,4 +1,4 @@
-"""Arrows between the rooms never point back, and the house stays one that can be walked through."""
+"""Imports between rooms never point back, and modules and chains of imports stay short."""
 
 import ast
 import re
@@ -40,7 +40,7 @@ def room_of(path):
 
 
 def imports(path):
-    """Absolute names of the modules that a file imports, anywhere in it: inside functions too."""
+    """Absolute names of the modules that a file imports, including imports inside functions."""
     package = ["oneofmany", *path.relative_to(PACKAGE).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -48,7 +48,7 @@ def imports(path):
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             name = ".".join([*base, node.module or ""]).rstrip(".")
-            # ``from room import module`` imports the module; all else is a name in the room's ``__init__``.
+            # ``from room import module`` imports the module; any other name is in the room's ``__init__``.
             modules = [f"{name}.{alias.name}" for alias in node.names if f"{name}.{alias.name}" in FILES]
             yield from modules
             if len(modules) < len(node.names):
@@ -66,7 +66,7 @@ MODULES = [path for path in EVERY if path.parent != PACKAGE or room_of(path) in 
 
 @cache
 def graph():
-    """Module -> the modules that it imports. The package itself, of which all are parts, is left out."""
+    """Module -> the modules that it imports, without the package itself."""
     found = {}
     for name, path in FILES.items():
         found[name] = {other for other in imports(path) if other in FILES} - {"oneofmany", name}
@@ -99,7 +99,7 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def folder_of(name):
-    """The folder of a module: the room, or one network's part of the room of networks."""
+    """The folder of a module: its room, or its sub-package of networks."""
     return FILES[name].parent
 
 
@@ -108,7 +108,7 @@ FOLDERS = sorted({path.parent for path in EVERY if path.parent != PACKAGE})
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
 def test_no_chain_of_imports_inside_a_room_is_longer_than_six_modules(folder):
-    # Imports inside of functions count too. An ``__init__`` gathers a room's names and is not a level of it.
+    # Imports inside functions count. An ``__init__`` only gathers a room's names and does not count as a module.
     own = {name for name in graph() if folder_of(name) == folder and FILES[name].name != "__init__.py"}
     chains = {}
     for name in TopologicalSorter({name: graph()[name] & own for name in own}).static_order():

@@ -23,7 +23,7 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path):
     tasks = dict(TASKS)
     try:
         exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
-    finally:  # a page may add a task of its own
+    finally:  # a page may add a task
         TASKS.clear()
         TASKS.update(tasks)
 

@@ -1,4 +1,4 @@
-"""What ``oneofmany doctor`` says about an installation that lacks something."""
+"""``oneofmany doctor`` in an installation with missing parts."""
 
 import errno
 import tempfile
@@ -48,8 +48,8 @@ def test_a_cache_that_numba_cannot_write(monkeypatch):
     assert not works(facts)
     assert "numba cannot cache compiled code" in facts["numba_cache"]["error"]
     assert "NUMBA_CACHE_DIR" in facts["numba_cache"]["error"]
-    assert all(one["bundled"] for one in facts["weights"].values())  # not the weights' fault
-    # What is imported after that look compiles into a temporary folder, which is then removed.
+    assert all(one["bundled"] for one in facts["weights"].values())  # the weights are not reported as broken
+    # Later imports compile into a temporary folder, which is removed in the end.
     with ExitStack() as afterwards:
         with pytest.raises(RuntimeError, match="cannot cache"):
             _numba_cache(afterwards)

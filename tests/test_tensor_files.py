@@ -1,4 +1,4 @@
-"""Files of tensors: the bytes are those of safetensors and of the literal header, and errors are one sentence."""
+"""Tensor files: the bytes are those of safetensors with the literal header, and errors are one sentence."""
 
 import hashlib
 import json

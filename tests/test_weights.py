@@ -26,7 +26,7 @@ EASY = {
 
 
 def check_card(saved):
-    """A card tells what it must, in numbers that are possible."""
+    """A card has every required field, with possible numbers."""
     card = saved.card
     assert set(card) == set(bundle.CARD)
     assert set(card["data"]) == {"train", "dev"}
@@ -98,7 +98,7 @@ def test_a_bundle_is_the_runs_network_with_its_card(finished, tmp_path):
             assert one[key] == {"correct": int(outcomes.valid[of_kind].sum()), "total": int(of_kind.sum())}
         assert one["data"] == {key: about["data"][key] for key in ("name", "checksum", "size", "queries")}
     assert "what falls off at size 8 is in the accuracies" in saved.card["limits"][1]
-    assert str(made()) not in json.dumps(saved.card)  # nothing tells where files lay
+    assert str(made()) not in json.dumps(saved.card)  # no paths of this machine
 
 
 def test_the_same_run_gives_the_same_bytes(finished, tmp_path):

@@ -1,10 +1,10 @@
-"""Looks at an installation: what is there, whether it works, and how fast it is.
+"""Examines an installation: what is installed, whether it works, and how fast it is.
 
     facts = examine()
-    works(facts)                                       # False where something that is needed does not work
+    works(facts)                                       # False if a part that is needed does not work
 
-Nothing that may be missing is imported before it is looked for, and one broken part does not hide the others: it is
-``{"error": ...}`` in the facts.
+Everything that may be missing is imported inside the function that examines it, and a broken part does not hide the
+others: it is ``{"error": ...}`` in the facts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Facts = dict[str, Any]
 
 
 def examine() -> Facts:
-    """Return versions, devices, speeds and the state of the bundled weights, ready for JSON; takes some seconds."""
+    """Return versions, devices, speeds and the state of the bundled weights, ready for JSON. Takes a few seconds."""
     devices = _safely(_devices)
     places = ["cpu", *(f"cuda:{i}" for i in range(len(devices.get("cuda", ()))))]
     with ExitStack() as afterwards:
@@ -48,7 +48,7 @@ def examine() -> Facts:
 
 
 def works(facts: Facts) -> bool:
-    """Whether everything that is needed is installed and works; optional packages may be missing."""
+    """Return whether everything that is needed is installed and works; optional packages may be missing."""
     return all(facts["versions"][name] is not None for name in NEEDED) and not _broken(facts)
 
 
@@ -57,10 +57,10 @@ def _broken(facts: Facts) -> bool:
 
 
 def _safely(look: Callable[..., Facts], *arguments: Any) -> Facts:
-    """What ``look`` finds, or what kept it from looking."""
+    """Return the facts of ``look``, or the error it raised."""
     try:
         return look(*arguments)
-    except Exception as error:  # whatever a broken installation raises
+    except Exception as error:  # a broken installation may raise anything
         return {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"}
 
 
@@ -82,9 +82,9 @@ def _devices() -> Facts:
 
 
 def _numba_cache(afterwards: ExitStack) -> Facts:
-    """Where numba keeps compiled code. If that is nowhere, it keeps it in a temporary folder until ``afterwards``.
+    """Return the folder where numba caches compiled code; if there is none, use a temporary one until ``afterwards``.
 
-    Without a place for its cache numba refuses to compile, and every part that uses the enumerator would look broken.
+    Without a cache folder numba refuses to compile, and every part that uses the enumerator would look broken.
     """
     from numba import njit
     from numba.core import config
@@ -97,13 +97,13 @@ def _numba_cache(afterwards: ExitStack) -> Facts:
         afterwards.callback(setattr, settings, "CACHE_DIR", settings.CACHE_DIR)
         settings.CACHE_DIR = afterwards.enter_context(tempfile.TemporaryDirectory(prefix="oneofmany-"))
     raise RuntimeError(
-        "numba cannot cache compiled code beside the package or in the home directory, and exact search needs it: "
-        "set NUMBA_CACHE_DIR to a folder that can be written"
+        "numba cannot cache compiled code next to the package or in the home directory, but exact search needs it: "
+        "set NUMBA_CACHE_DIR to a writable folder"
     )
 
 
 def _compiled() -> None:
-    """What numba is asked to keep."""
+    """A function for numba to cache."""
 
 
 def _enumerator() -> Facts:
@@ -117,12 +117,12 @@ def _enumerator() -> Facts:
     preparing, _ = _timed(lambda: count(query.problem, queries[:1], limit=2))
     seconds, totals = _timed(lambda: count(query.problem, queries, limit=2, threads=1))
     if not (totals == 1).all():
-        raise ValueError(f"a Sudoku with one solution was counted to have {totals.max()}")
+        raise ValueError(f"a Sudoku with one solution was counted to have {totals.max()} solutions")
     return {"microseconds_per_sudoku": round(1e6 * seconds / len(queries), 1), "preparing_seconds": round(preparing, 2)}
 
 
 def _training_step(device: str) -> Facts:
-    """Forward, MinLoss, backward and AdamW: the equivariant network on 32 queries of 8-queens, 16 steps."""
+    """Time forward, MinLoss, backward and AdamW of the equivariant network: 32 queries of 8-queens, 16 steps."""
     import torch
 
     from oneofmany.networks.building import NetworkSettings, build_network

@@ -1,4 +1,4 @@
-"""Optional packages: what each is for, which extra installs it, and what to say where it is missing."""
+"""Optional packages: the use of each, the extra that installs it, and the error if it is missing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPTIONAL = {
 
 
 def missing(package: str) -> str | None:
-    """Return a sentence about how to install an optional package, or None where it is installed."""
+    """Return a sentence that explains how to install an optional package, or None if it is installed."""
     if find_spec(package) is not None:
         return None
     about = OPTIONAL[package]
@@ -37,6 +37,6 @@ def missing(package: str) -> str | None:
 
 
 def require(package: str) -> None:
-    """Raise a ``ValueError`` of one sentence where an optional package is not installed."""
+    """Raise a ``ValueError`` of one sentence if an optional package is not installed."""
     if sentence := missing(package):
         raise ValueError(sentence)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: write beside, fsync, rename."""
+"""Files are written whole or not at all: write a temporary file, fsync, rename."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
-"""What the system says when there is no room, which is nobody's bad input."""
+"""Errors of a full or failing disk. They stay ``OSError``, since the caller's input is not at fault."""
 
 
 class FileError(ValueError):
-    """A file that cannot be read or must not be written, said in one sentence."""
+    """A file cannot be read or must not be written; the message is one sentence."""
 
 
 def check_writable(path: str | Path, force: bool = False) -> Path:
-    """Refuse early, before hours of work, what ``write_whole`` would refuse at the end."""
+    """Raise now, before hours of work, what ``write_whole`` would raise at the end."""
     path = Path(path)
     if path.is_dir():
         raise FileError(f"{path} is a directory: name a file")
@@ -29,7 +29,7 @@ def check_writable(path: str | Path, force: bool = False) -> Path:
         raise FileError(f"{path} exists: choose another name, or overwrite it with --force")
     parent = path.parent
     if not parent.is_dir():
-        raise FileError(f"{parent} is not a directory: make it first, or choose another place for {path.name}")
+        raise FileError(f"{parent} is not a directory: create it first, or choose another place for {path.name}")
     try:
         with tempfile.TemporaryFile(dir=parent):
             pass
@@ -43,7 +43,7 @@ def check_writable(path: str | Path, force: bool = False) -> Path:
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object], force: bool = False) -> None:
-    """Let ``write`` fill a new file beside ``path``, then put it in place in one step; on any error nothing changes."""
+    """Let ``write`` fill a temporary file, then move it to ``path`` in one step; on any error nothing changes."""
     path = check_writable(path, force)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -82,24 +82,24 @@ def _umask() -> int:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON that is the same text for the same value, wherever it is written."""
+    """Return JSON that is the same text for the same value on every machine."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def checksum_of(path: str | Path) -> str:
-    """The checksum of a file's bytes, by which predictions name the weights that made them."""
+    """Return the checksum of a file's bytes. Predictions identify the weights that made them by it."""
     with Path(path).open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write JSON in one step, replacing what was there."""
+    """Write JSON in one step; an existing file is replaced."""
     text = json.dumps(value, indent=1, sort_keys=False, allow_nan=False) + "\n"
     write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"), True)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object; FileError in one sentence otherwise."""
+    """Read a JSON object; raises FileError if the file is anything else."""
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Tensors with one JSON header in a safetensors file: how datasets, networks, predictions and states are kept."""
+"""Tensors with a JSON header in a safetensors file: the format of datasets, networks, predictions and states."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from safetensors import SafetensorError, safe_open
 from oneofmany.files import FileError, canonical_json, write_whole
 
 HEADER = "oneofmany"
-"""The metadata of a file under which the header lies."""
+"""The metadata key of the header."""
 
 Header = dict[str, Any]
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Any], header: Header, *, force: bool = False) -> None:
-    """Write tensors (all of NumPy or all of PyTorch) in one step; an existing file only with ``force``."""
-    # Written by Python, not by the library, whose errors do not tell a full disk from anything else.
+    """Write tensors (all of NumPy or all of PyTorch) in one step; an existing file is replaced only with ``force``."""
+    # Python writes the file, because the library's errors do not show whether the disk is full.
     write_whole(path, lambda beside: beside.write_bytes(to_bytes(tensors, canonical_json(header))), force)
 
 
 def read_tensors(
     path: str | Path, *, otherwise: str, newest: int, framework: Literal["numpy", "pt"]
 ) -> tuple[Header, dict[str, Any]]:
-    """Read the header and the tensors of a file; FileError says in one sentence what is wrong with it.
+    """Read the header and the tensors of a file; raises FileError with one sentence if something is wrong with it.
 
     Args:
         path: the file.
-        otherwise: what a file that cannot be read may be instead of damaged, such as "not a dataset".
+        otherwise: what else than damaged an unreadable file may be, such as "not a dataset".
         newest: the newest format version that can be read.
-        framework: whose tensors to return.
+        framework: the library of the returned tensors.
     """
     path = Path(path)
     if not path.is_file():
@@ -53,7 +53,7 @@ def read_tensors(
 def read_sealed(
     path: str | Path, *, otherwise: str, newest: int, dtypes: Mapping[str, type], optional: Sequence[str] = ()
 ) -> tuple[Header, dict[str, np.ndarray]]:
-    """Read a file with a ``sealed`` header and with arrays of these names and dtypes; ``optional`` ones may miss."""
+    """Read a file with a ``sealed`` header and arrays of these names and dtypes; ``optional`` ones may be missing."""
     header, tensors = read_tensors(path, otherwise=otherwise, newest=newest, framework="numpy")
     with explained(path, otherwise):
         if not set(dtypes) - set(optional) <= set(tensors) <= set(dtypes):
@@ -67,7 +67,7 @@ def read_sealed(
 
 
 def sealed(header: Header, tensors: Mapping[str, np.ndarray]) -> Header:
-    """The header with its checksum: the sha256 of the header and of the shapes and bytes of the tensors."""
+    """Return the header with its checksum: the sha256 of the header and of the shapes and bytes of the tensors."""
     digest = hashlib.sha256(canonical_json(header).encode())
     for name in sorted(tensors):
         digest.update(f"{name}{list(tensors[name].shape)}".encode())
@@ -77,7 +77,7 @@ def sealed(header: Header, tensors: Mapping[str, np.ndarray]) -> Header:
 
 @contextmanager
 def explained(path: str | Path, otherwise: str) -> Iterator[None]:
-    """Turn whatever the content of a file raises into a FileError of one sentence."""
+    """Turn every error that the content of a file raises into a FileError of one sentence."""
     try:
         yield
     except FileError:
@@ -86,13 +86,13 @@ def explained(path: str | Path, otherwise: str) -> Iterator[None]:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     except (SafetensorError, LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         sentence = next(iter(str(error).splitlines()), "")
-        # Our own ValueErrors are sentences already; what others raise needs its name to be understood.
+        # Our own ValueErrors are sentences; other errors are hard to understand without their type.
         why = f": {sentence}" if type(error) is ValueError else f" ({type(error).__name__}: {sentence})"
         raise FileError(f"{path} is damaged or {otherwise}{why}") from None
 
 
 def to_bytes(tensors: Mapping[str, Any], header: str) -> bytes:
-    """The content of a file with this text as its header."""
+    """Return the content of a file with this text as its header."""
     if all(isinstance(tensor, np.ndarray) for tensor in tensors.values()):
         from safetensors.numpy import save
 
@@ -103,7 +103,7 @@ def to_bytes(tensors: Mapping[str, Any], header: str) -> bytes:
 
 
 def from_bytes(content: bytes) -> tuple[Header, dict[str, Any]]:
-    """The header and the tensors, of PyTorch, of a file's content; whatever is wrong with it raises."""
+    """Return the header and the PyTorch tensors of a file's content; raises any error if it is damaged."""
     from safetensors.torch import load
 
     length = int.from_bytes(content[:8], "little")

@@ -1,4 +1,4 @@
-"""A conformance test for tasks: call ``check_task`` from your own tests."""
+"""The conformance test for tasks: call ``check_task`` in your own tests."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from oneofmany.problems.tasks.task import NO_RELATIONS, plain
 
 
 def check_task(task: Task, sizes: Sequence[int], *, seed: int = 0, limit: int = 200) -> None:
-    """Check that a task keeps the contract at these sizes; AssertionError says what does not hold.
+    """Check that a task is consistent at these sizes; raises AssertionError with what is wrong.
 
-    The rules as data mean the same to the vectorised checker, to the enumerator and to a literal reading; text forms
-    read back what they wrote; boards can be drawn.
+    The vectorised checker, the enumerator and a literal reading of the rules must agree, ``parse`` must read back what
+    ``format`` writes, and boards must be drawn.
 
     Args:
         task: the task.
-        sizes: arguments for ``task.problem``; pick small ones.
-        seed: of the random assignments and queries.
-        limit: look at so many solutions at most.
+        sizes: arguments of ``task.problem``; choose small ones.
+        seed: the seed of the random assignments and queries.
+        limit: check at most this many solutions.
     """
     rng = np.random.default_rng(seed)
     for size in sizes:
         problem = task.problem(size)
         where = f"{task.name} {size}"
-        assert problem.task == task.name, f"{where}: its problem says task {problem.task!r}"
+        assert problem.task == task.name, f"{where}: its problem has task {problem.task!r}"
         R, V = problem.variables, problem.values
         found = solve(problem, np.zeros((1, R), np.uint8), limit=limit, seed=seed)
         solutions = found.solutions
@@ -60,11 +60,11 @@ def check_task(task: Task, sizes: Sequence[int], *, seed: int = 0, limit: int = 
             broken = np.where(changed == 0, 1, changed)[:50]
             totals = solve(problem, broken).total
             valid = problem.check(torch.as_tensor(broken.astype(np.int64)) - 1).numpy()
-            assert (totals == valid).all(), f"{where}: a fully given query has not exactly 1 solution if valid, else 0"
+            assert (totals == valid).all(), f"{where}: a fully given query does not have 1 solution if valid, else 0"
 
 
 def _keeps_rules(problem: Problem, answer: np.ndarray) -> bool:
-    """A literal reading of the rules: answer int64 [R], values 0..V-1."""
+    """Check the rules one by one: answer int64 [R], values 0..V-1."""
     taken = {variable * problem.values + int(value) for variable, value in enumerate(answer)}
     numbers = [(len(taken & set(rule.choices)), rule.exact) for rule in problem.rules]
     return all(number == 1 if exact else number <= 1 for number, exact in numbers)

@@ -85,19 +85,19 @@ def test_padded_pairs_favour_the_last_solution(listed):
     assert batch.mask.shape == (n, 1)
     assert batch.mask.all()
     assert dataset.problem.check(batch.solutions[:, 0], batch.query).all()
-    # Queries come as with pairs, in proportion to how many solutions they list.
+    # Queries are drawn as with pairs: in proportion to their number of listed solutions.
     used = np.minimum(dataset.listed, most)
     query = data.pair_query[rows].numpy()
     drawn = np.bincount(query, minlength=len(dataset)) / n
     assert abs(drawn - used / used.sum()).max() < 5 * np.sqrt(used.max() / used.sum() / n)
-    # As if the list were padded to the longest one with its last solution, and one entry of it drawn.
+    # As if the list were padded with its last solution to the longest list, and one entry drawn.
     place = (rows - data.first_pair[data.pair_query[rows]]).numpy()
     for count in range(1, most + 1):
         places = place[used[query] == count]
         shares = np.bincount(places, minlength=count) / len(places)
         wanted = [1 / most] * (count - 1) + [(most - count + 1) / most]
         assert shares == pytest.approx(wanted, abs=5 * np.sqrt(0.25 / len(places)))
-    # The drawn solution is the one at that place of the query's list.
+    # The drawn solution is the one at that index of the query's list.
     for i in range(30):
         solution = dataset.solutions_of(query[i])[place[i]]
         assert (batch.solutions[i, 0] + 1).tolist() == solution.tolist()

@@ -108,7 +108,7 @@ def test_large_nqueens_are_weighted_by_completions():
         ((3, 1), "no board of 3"),
         ((8, 4, 10**6), "only 6,040 distinct"),
         ((8, 4, 0), "queries: expected at least 1"),
-        ((13, 6), "say how many queries"),
+        ((13, 6), "queries: expected a number, since boards are enumerated up to 12 queens only"),
         ((8, 4, None, "valid"), "split: expected one of train, dev, test"),
     ],
 )
@@ -131,7 +131,7 @@ def test_latin_squares_are_uniform(order, number):
 
 
 def test_latin_chains_are_uniform_where_all_squares_are_known(monkeypatch):
-    """The chain that large orders use, tried at order 4, where it must find all 576 squares equally often."""
+    """The chain of large orders, run at order 4, where it must find all 576 squares equally often."""
     monkeypatch.setattr("oneofmany.data.latin.EXACT_UP_TO", 0)
     squares = latin_squares(4, 40 * 576, np.random.default_rng(1))
     kinds, counts = np.unique(squares, axis=0, return_counts=True)
@@ -202,7 +202,7 @@ def test_bad_futoshiki(arguments, message):
 
 @pytest.fixture(scope="module")
 def own_list(tmp_path_factory):
-    """A list of minimal puzzles, as a user would name one."""
+    """A file of minimal puzzles, as a user would pass one."""
     rng = np.random.default_rng(5)
     puzzles = make_minimal(sudoku(), random_grids(sudoku(), 400, rng), rng)
     path = tmp_path_factory.mktemp("clues") / "puzzles.txt"
@@ -305,7 +305,7 @@ def test_bad_lists(tmp_path):
         "letter.txt": ("x" + "." * 80, "line 1 of .*'x' is not a value"),
         "many.txt": ("." * 81, "several solutions"),
         "none.txt": ("11" + "." * 79, "no solution"),
-        "empty.txt": ("\n# nothing\n", "holds no puzzle"),
+        "empty.txt": ("\n# nothing\n", "has no puzzles"),
     }
     for name, (text, message) in bad.items():
         (tmp_path / name).write_text(text)
@@ -360,7 +360,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path, own_list):
 
 
 def test_the_hash_is_stable():
-    """The splits of every published file rest on these numbers: they must never change."""
+    """The splits of every published file depend on these numbers: they must never change."""
     rows = np.arange(12).reshape(3, 4)
     assert stable_hash(rows).tolist() == [15106271490772102676, 6688628334423872674, 12559925781710560275]
     assert stable_hash(rows).tolist() == [hash_by_hand(row) for row in rows.tolist()]
@@ -381,7 +381,7 @@ def test_two_processes_may_build_the_same_file(tmp_path, monkeypatch):
     small, path = build_nqueens(6, 3, seed=1), tmp_path / "nqueens-dev.safetensors"
 
     def build(*_):
-        small.save(path)  # the other one was faster
+        small.save(path)  # the other process was faster
         return small
 
     monkeypatch.setattr(benchmark, "build_benchmark", build)
@@ -430,7 +430,7 @@ def test_the_benchmark_is_as_said():
     assert not {q.tobytes() for q in dev.query} & {q.tobytes() for q in test.query}
     assert dev.built["blanks"] == test.built["blanks"] == 6
     for name, build in (BENCHMARK | EXPERIMENTS).items():
-        if name.endswith("-dev"):  # dev is made like test
+        if name.endswith("-dev"):  # dev is built like test
             twin = (BENCHMARK | EXPERIMENTS)[name.replace("-dev", "-test")]
             assert build.func is twin.func
             assert "sudoku" in name or build.args[:2] == twin.args[:2]

@@ -1,4 +1,4 @@
-"""The dataset file: what is written is read, whatever is wrong is said."""
+"""The dataset file: reading returns what was written, and every error is explained."""
 
 import dataclasses
 import json
@@ -54,7 +54,7 @@ def test_header_is_one_canonical_json(content):
 
 
 def test_the_checksum_is_that_of_earlier_versions(small, monkeypatch):
-    """A run that an earlier version began goes on, and its records are about the same data."""
+    """A run of an earlier version can be resumed, and its records name the same data."""
     pinned = "sha256:db7aabc0f0506d80ebaa8d55389fbe725b548628b68b898bc1e83d2c9838e9c2"
     assert small.header()["checksum"] == pinned
     monkeypatch.setattr("oneofmany.__version__", "9.9.9")
@@ -106,7 +106,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
 
 
 def test_a_file_system_that_is_full(small, tmp_path):
-    """A limit on the size of files stands in for the full disk: the write fails in the middle."""
+    """A limit on the size of files replaces a full disk: the write fails in the middle."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     import signal
 
@@ -134,7 +134,7 @@ def test_any_altered_byte_is_noticed(content, tmp_path_factory, data):
     except FileError as error:
         assert str(path) in str(error)  # noqa: PT017
         assert "\n" not in str(error)  # noqa: PT017
-    else:  # only a change that means nothing may pass: JSON padding of the container, for example
+    else:  # only a change without meaning may pass: JSON padding of the container, for example
         assert place < 8 + length
         assert len(again) == 30
 
@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_written(small, tmp_path):
         ("total", lambda a: a * 0, "fewer solutions than are listed"),
         ("group", lambda a: a[:-1], "total and group"),
         ("relations", lambda a: a + 100, "relations: expected variables"),
-        ("relations", lambda a: np.concatenate([a, a], 1), "lists one twice"),
+        ("relations", lambda a: np.concatenate([a, a], 1), "lists a pair twice"),
         ("relations", lambda a: np.where(np.arange(2) == 0, a, -1), "half of a pair"),
     ],
 )

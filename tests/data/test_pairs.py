@@ -1,4 +1,4 @@
-"""Import of a user's own pairs, and export."""
+"""Import of your own pairs, and export."""
 
 import json
 import sys
@@ -110,7 +110,7 @@ def test_bad_pairs(tmp_path, pairs, task, message):
 
 def test_bad_files(tmp_path):
     for name, content, message in [
-        ("a.jsonl", "", "holds no pair"),
+        ("a.jsonl", "", "has no pairs"),
         ("b.jsonl", '{"input": [0], "output": [1]}\n{"input": ', "line 2 of .* is not JSON"),
         ("c.jsonl", "[1, 2]", "fields input and output"),
         ("d.jsonl", '{"input": [0]}', "fields input and output"),

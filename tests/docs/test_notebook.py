@@ -8,7 +8,7 @@ NOTEBOOK = runpy.run_path(str(DOCS / "notebook.py"))
 
 
 def kinds(notebook):
-    """What the code cells show: text, pictures or nothing."""
+    """The kinds of output of the code cells: text, pictures or none."""
     return [[output["output_type"] for output in cell.get("outputs", ())] for cell in notebook["cells"]]
 
 

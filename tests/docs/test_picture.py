@@ -1,4 +1,4 @@
-"""The picture of the README is drawn from what networks believe."""
+"""The picture of the README is drawn from the networks' predictions."""
 
 import re
 import runpy
@@ -14,7 +14,7 @@ QUEEN = re.compile(r'<use href="#queen" class="(\w+)" opacity="([\d.]+)"')
 
 
 def drawn(weights, accuracies=(0.25, 1.0), valid=(False, True)):
-    """The picture of networks that believe in the two solutions with these weights."""
+    """The picture of networks that give the two solutions these probabilities."""
     beliefs = [
         PICTURE["Belief"](name, sum(w * np.eye(8)[own - 1] for w, own in zip(both, SOLUTIONS, strict=True)), ok, share)
         for name, both, ok, share in zip(("Naive", "MinLoss"), weights, valid, accuracies, strict=True)
@@ -50,6 +50,6 @@ def test_the_kept_picture_is_small_and_whole():
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme:dark" in text
     assert not re.findall(r"(?:href|src)=\"(?!#)|url\(", text)
-    # It was drawn by the script as it is: the same words, marks and styles around the numbers.
+    # The current script drew it: the words, marks and styles around the numbers are the same.
     frame = re.compile(r"<style>.*?</style>|<defs>.*?</defs>", re.DOTALL)
     assert frame.findall(text) == frame.findall(drawn([(0.5, 0.5), (1.0, 0.0)]))

@@ -1,4 +1,4 @@
-"""The site builds without a warning, needs nothing from elsewhere, and has every command, metric and public name."""
+"""The site builds without a warning, loads nothing from other sites, and has every command, metric and public name."""
 
 import ast
 import json
@@ -46,7 +46,7 @@ def site(tmp_path_factory):
 
 
 def pages(site):
-    """The pages that Sphinx made: all but the report, which is a page of its own making."""
+    """The pages that Sphinx made: all but the report."""
     found = [page for page in sorted(site.rglob("*.html")) if page.name != "report.html"]
     assert len(found) > 30
     return found
@@ -58,7 +58,7 @@ def test_the_report_is_a_page_of_its_own(site):
 
 
 class References(HTMLParser):
-    """What a page loads, by itself or with its styles: everything but links to follow."""
+    """The URLs that a page loads, directly or through its styles; links are not loaded."""
 
     def __init__(self):
         super().__init__()
@@ -145,7 +145,7 @@ WIDE = """
   return found;
 })()
 """
-"""What is wider than the window and can not be scrolled to."""
+"""Elements that are wider than the window and cannot be scrolled."""
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ COPIED = """
   return copied;
 })()
 """
-"""What every copy button copies."""
+"""The text that each copy button copies."""
 
 
 def test_code_is_copied_without_prompts(site, browser):
@@ -194,7 +194,7 @@ def test_every_command_has_a_section_with_an_example_and_its_help(command):
 
 
 def test_the_examples_of_the_commands_run(tmp_path, monkeypatch):
-    """All of them one after another in an empty folder, as the page says."""
+    """All of them run in order in an empty folder, as the page says."""
     monkeypatch.chdir(tmp_path)
     for block in re.findall(r"^```console\n(.*?)^```", COMMAND_PAGE, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():

@@ -25,7 +25,7 @@ def brute_force(problem, query, relations):
 
 @st.composite
 def small_cases(draw):
-    """Random problems of random rules, with a query: nothing about them is a puzzle."""
+    """Random problems with random rules, and a query of each."""
     R, V = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     choices = st.lists(st.integers(0, R * V - 1), min_size=1, max_size=5, unique=True).map(tuple)
     rules = draw(st.lists(st.builds(Rule, st.just("any"), choices, st.booleans()), max_size=4))
@@ -106,7 +106,7 @@ def without_each_given(puzzles):
 
 
 def count_by_cp_sat(problem, query, relations):
-    """All solutions by OR-Tools, from the rules as data and the relations as inequalities between variables."""
+    """All solutions by OR-Tools, from the same rules, with relations as inequalities between variables."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()

@@ -11,7 +11,7 @@ from oneofmany.problems import sudoku
 
 
 def random_symmetry(grid, rng):
-    """Apply a random symmetry to a grid [81], step by step as one would by hand."""
+    """Apply a random symmetry to a grid [81], step by step."""
     square = grid.reshape(9, 9)
     if rng.random() < 0.5:
         square = square.T

@@ -1,4 +1,4 @@
-"""The objectives once more, as loops over Python numbers straight from the formulas: the oracle of the tests."""
+"""The objectives as loops over Python numbers, directly from the formulas: the oracle of the tests."""
 
 import math
 

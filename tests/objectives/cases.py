@@ -35,7 +35,7 @@ class Case:
 def make_case(
     seed=0, *, T=None, B=3, K=4, R=3, V=4, scale=2.0, listed=0.6, with_variables=False, dtype=torch.float64
 ) -> Case:
-    """A batch with random holes in the mask; padding is filled with numbers that are no values."""
+    """A batch with random holes in the mask; padding is filled with numbers that are not values."""
     generator = torch.Generator().manual_seed(seed)
     shape = (B, R, V) if T is None else (T, B, R, V)
     logits = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -49,7 +49,7 @@ def make_case(
     return Case(logits.to(dtype), solutions, mask, variable_mask)
 
 
-# Every deterministic objective but SelectR, in both step forms where it has two.
+# Every deterministic objective but SelectR, with and without per_step if it has the option.
 FORMS = {
     "Naive": Naive,
     "Naive mean": lambda **options: Naive(mean_over_listed=True, **options),

@@ -4,7 +4,7 @@ import torch
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """The tensors here are tiny: more threads only get in each other's way."""
+    """The tensors are tiny: more threads only slow each other down."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,4 +1,4 @@
-"""The examples run as scripts and show what they say."""
+"""The examples run as scripts and show what their docstrings say."""
 
 import runpy
 import sys
@@ -44,10 +44,10 @@ def test_example_1(example):
         assert xor.descend(xor.OBJECTIVES["Naive"], start).tolist() == CENTRE
     for name in ("CCLoss", "IExplR"):
         objective = xor.OBJECTIVES[name]
-        # A saddle: it is left from every start with unequal probabilities, however near ...
+        # A saddle point: it is left from every start with unequal probabilities, however near ...
         for start in ((0.501, 0.5), (0.4999, 0.5001), (0.2, 0.1)):
             assert is_a_solution(xor.descend(objective, start)), (name, start)
-        # ... but the starts with equal ones run into it.
+        # ... but reached from starts with equal ones.
         for start in ((0.5, 0.5), (0.05, 0.05)):
             assert xor.descend(objective, start).tolist() == CENTRE, (name, start)
     for start in ((0.5, 0.5), (0.7, 0.7), (0.9, 0.6)):
@@ -146,7 +146,7 @@ def test_selectr_loop_is_short_and_learns(run_script):
 
 
 def test_selectr_loop_takes_both_losses_before_either_update(example):
-    """Both networks' first steps are those of gradients at the values before."""
+    """The first steps of both networks use gradients at the initial values."""
     module = example("selectr_loop")
     torch.manual_seed(0)
     network = module.make_network()

@@ -1,4 +1,4 @@
-"""No look at values with validate=False: compiled with a full graph, traced without data, captured on a GPU."""
+"""With validate=False no values are read: full-graph compilation, tracing without data, capture on a GPU."""
 
 import warnings
 
@@ -63,12 +63,12 @@ def gradients(loss, inputs):
     return [g for g in torch.autograd.grad(loss, wanted, allow_unused=True) if g is not None]
 
 
-# The rest of the forms runs through the same few operations; the GPU test below compiles them all.
+# The other forms use the same operations; the GPU test below compiles all of them.
 @pytest.mark.parametrize(
     "name", ["CCLoss", "MinLoss", "MinLoss epsilon", "IExplR", "IExplR sample", "SelectR", "selector reinforce"]
 )
 def test_compiles_to_one_graph(name):
-    """With validate on: inside compiled functions the checks of values are left out by themselves."""
+    """With validate=True: compiled functions skip the checks of values."""
     torch._dynamo.reset()
     function = every_loss(validate=True)[name]
     inputs = make_inputs()
@@ -105,7 +105,7 @@ def test_compiles_binary_and_chunks_to_one_graph():
 
 @pytest.mark.parametrize("pair_loss", [CategoricalNLL, BinaryNLL])
 def test_nothing_reads_a_value(pair_loss):
-    """Fake tensors have no values: whoever asks for one fails."""
+    """Fake tensors have no values: reading one fails."""
     inputs = make_inputs()
     with FakeTensorMode() as mode:
         fake = [mode.from_tensor(tensor) for tensor in inputs]
@@ -150,7 +150,7 @@ def test_the_gpu_is_never_waited_for(pair_loss):
 @pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream does not match:UserWarning")
 @pytest.mark.parametrize("pair_loss", [CategoricalNLL, BinaryNLL])
 def test_capture_in_a_cuda_graph(pair_loss):
-    """With validate on: while a graph is captured the checks of values are left out by themselves."""
+    """With validate=True: capturing a graph skips the checks of values."""
     for name, loss in every_loss(validate=True, pair_loss=pair_loss).items():
         inputs = make_inputs("cuda")
 
@@ -192,7 +192,7 @@ def test_compiles_for_the_gpu():
 @needs_cuda
 @pytest.mark.parametrize("pair_loss", [CategoricalNLL, BinaryNLL])
 def test_the_gpu_gives_the_same_bits_again(pair_loss):
-    """Though several weights are added into one logit."""
+    """Although several weights are added to one logit."""
     inputs = make_inputs("cuda", B=64, K=40, R=9, V=2, listed=1.0)
     for name, loss in every_loss(validate=False, pair_loss=pair_loss).items():
         first, *others = [gradients(loss(*inputs), inputs) for _ in range(5)]
@@ -202,7 +202,7 @@ def test_the_gpu_gives_the_same_bits_again(pair_loss):
 
 @needs_cuda
 def test_deterministic_algorithms_on_the_gpu():
-    """In float64, which has no kernel, if torch is told so."""
+    """In float64, which has no kernel, with torch's deterministic algorithms."""
     logits, solutions, mask, *_ = make_inputs("cuda", B=64, K=40, R=9, V=2, listed=1.0)
     logits = logits.detach().to(torch.float64).requires_grad_()
     torch.use_deterministic_algorithms(True)
@@ -216,7 +216,7 @@ def test_deterministic_algorithms_on_the_gpu():
 @needs_cuda
 def test_tensors_on_two_devices():
     logits, solutions, mask, *_ = make_inputs("cuda")
-    with pytest.raises(ValueError, match="mask: expected device cuda:0, given device cpu"):
+    with pytest.raises(ValueError, match="mask: expected device cuda:0, got device cpu"):
         MinLoss()(logits, solutions, mask.cpu())
-    with pytest.raises(ValueError, match="generator: expected device cuda:0, given cpu"):
+    with pytest.raises(ValueError, match="generator: expected device cuda:0, got cpu"):
         IExplR(sample=True)(logits, solutions, mask, generator=torch.Generator())

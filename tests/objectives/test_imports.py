@@ -1,4 +1,4 @@
-"""The objectives are for anybody's training loop: they import torch and the standard library, nothing else.
+"""The objectives can be used in any training loop: they import only torch and the standard library.
 
 The kernels for a GPU import triton, which comes with torch for GPUs, and are loaded there alone.
 """

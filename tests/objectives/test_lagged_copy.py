@@ -94,5 +94,5 @@ def test_resuming_goes_on_as_if_nothing_had_happened():
 
 
 def test_bad_interval():
-    with pytest.raises(ValueError, match="copy_interval: expected 1 or more, given 0"):
+    with pytest.raises(ValueError, match="copy_interval: expected 1 or more, got 0"):
         LaggedCopy(nn.Linear(1, 1), copy_interval=0)

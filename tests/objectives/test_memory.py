@@ -13,7 +13,7 @@ T, B, K, R, V = 4, 3, 300, 20, 5
 
 
 class LargestTensor(TorchDispatchMode):
-    """Notes the number of elements of the largest tensor that any operation allocates."""
+    """Records the number of elements of the largest tensor that any operation allocates."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ def test_chunks_give_the_same_and_need_less(form, pair_loss):
     torch.testing.assert_close(parts[0], whole[0], rtol=1e-12, atol=0)
     torch.testing.assert_close(parts[1], whole[1], rtol=1e-12, atol=1e-15)
     assert whole[2] == T * B * K * R
-    # What is left is of the size of the inputs: the pair losses, the logits, the solutions.
+    # The rest is of the size of the inputs: the pair losses, the logits, the solutions.
     assert parts[2] <= max(T * B * K, T * B * R * V, B * K * R)
     assert parts[2] <= whole[2] / 4
 

@@ -36,7 +36,7 @@ def test_the_gradients_of_objectives_are_exact(name, pair_loss):
 @pytest.mark.parametrize("pair_loss", PAIR_LOSSES)
 @pytest.mark.parametrize("name", ["IExplR", "IExplR temperature", "IExplR per step", "SelectR"])
 def test_weights_are_constants_to_the_gradient(name, pair_loss):
-    """I-ExplR and SelectR follow the gradient of the weighted loss with the weights held still."""
+    """I-ExplR and SelectR have the gradient of the weighted loss with constant weights."""
     case = make_case(3, T=2).with_gradient()
     scores = torch.randn(case.mask.shape, dtype=torch.float64).requires_grad_()
     objective = SelectR(pair_loss=pair_loss()) if name == "SelectR" else FORMS[name](pair_loss=pair_loss())
@@ -138,7 +138,7 @@ def test_probabilities_of_9_to_the_minus_81(dtype):
 
 
 def test_confident_networks():
-    """Losses of thousands of nats, and differences of as much between the listed solutions."""
+    """Losses of thousands of nats, and equally large differences between the listed solutions."""
     case = make_case(7, T=2, R=81, V=9, scale=500.0, dtype=torch.float32, listed=1.0).with_gradient()
     for pair_loss in PAIR_LOSSES:
         for name, form in FORMS.items():
@@ -166,7 +166,7 @@ def impossible_case(pair_loss):
 
 @pytest.mark.parametrize("pair_loss", PAIR_LOSSES)
 def test_a_listed_solution_of_probability_zero(pair_loss):
-    """It gets no weight where another is possible; where it must count, the loss is inf. Never a NaN."""
+    """It gets no weight if another solution is possible; otherwise the loss is inf. Never a NaN."""
     logits, solutions, mask, pair_loss = impossible_case(pair_loss)
     losses = pair_loss(logits, solutions)
     assert torch.isinf(losses[0, 0, 0])
@@ -187,7 +187,7 @@ def test_a_listed_solution_of_probability_zero(pair_loss):
     loss = SelectR(pair_loss=pair_loss)(logits[:1], solutions[:1], mask[:1], scores[:1])
     assert torch.isfinite(loss)
     assert not torch.autograd.grad(loss, logits)[0].isnan().any()
-    # Naive demands the impossible, and in the second query there is nothing else: inf, and a gradient without NaN.
+    # Naive trains on the impossible solution, and the second query has no other: inf, and a gradient without NaN.
     for name, form in {**choosing, "Naive": Naive}.items():
         loss = form(pair_loss=pair_loss)(logits, solutions, mask)
         assert loss.item() == math.inf, name
@@ -205,7 +205,7 @@ def test_equal_infinite_losses_share_the_weight(temperature):
 
 
 def test_a_choice_that_is_forced_on():
-    """A sigmoid's logit of +inf is a given: the solution that takes it is possible, no other one is."""
+    """A sigmoid's logit of +inf is a given: only the solution that takes it is possible."""
     logits = torch.tensor([[[math.inf, -1.0, 0.5]]], dtype=torch.float64)
     losses = BinaryNLL()(logits, torch.tensor([[[0], [1]]]))
     rest = sum(math.log1p(math.exp(x)) for x in (-1.0, 0.5))
@@ -221,7 +221,7 @@ def test_a_nan_is_not_hidden():
 
 
 def test_variables_left_out_may_hold_anything():
-    """Also logits that are NaN, and values that are none."""
+    """Even NaN logits and values out of range."""
     case = make_case(9, T=2, with_variables=True)
     spoiled = case.logits.masked_fill(~case.variable_mask.unsqueeze(-1), math.nan).requires_grad_()
     for pair_loss in PAIR_LOSSES:

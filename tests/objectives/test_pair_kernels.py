@@ -1,4 +1,4 @@
-"""The Triton kernel of the pair losses' gradient beside ``scatter_add_``.
+"""The Triton kernel of the pair losses' gradient against ``scatter_add_``.
 
 It runs where a GPU is. Without one it can be interpreted where triton is installed:
 
@@ -16,7 +16,7 @@ SHAPES = [(1, 1, 1, 1, 1), (2, 3, 5, 7, 4), (3, 2, 17, 20, 9), (1, 4, 9, 100, 2)
 
 
 def inputs(T, B, K, R, V):
-    """Values outside 0..V-1 among the solutions; nothing lies in memory as its axes are."""
+    """Some solutions have values outside 0..V-1, and no tensor is contiguous."""
     generator = torch.Generator().manual_seed(K)
     result = torch.randn(T, V, R, B, generator=generator).permute(0, 3, 2, 1)
     solutions = torch.randint(-1, V + 1, (B, R, K), generator=generator).transpose(1, 2)

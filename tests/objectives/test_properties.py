@@ -1,4 +1,4 @@
-"""What holds between the objectives and under changes that must not matter."""
+"""Relations between the objectives, and changes that must not matter."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def test_random_does_depend_on_the_order():
 @quick
 @given(case=cases)
 def test_padding_does_not_matter(case: Case):
-    """Whatever stands in padding, before and behind the listed solutions, and however much of it there is."""
+    """Any content and amount of padding, before and after the listed solutions."""
     batch, _, variables = case.solutions.shape
     garbage = torch.tensor([-1, 10**9, -(10**9)])[:, None].expand(3, variables).expand(batch, 3, variables)
     nothing = torch.zeros(batch, 3, dtype=torch.bool)
@@ -160,7 +160,7 @@ def test_cclosses_value_is_its_weighted_loss_less_the_entropy_of_its_weights(cas
 
 @pytest.mark.parametrize("per_step", [True, False])
 def test_minloss_learns_from_one_solution_only(per_step):
-    """Its gradient in the pair losses has one entry a query (and step), at the least loss."""
+    """Its gradient with respect to the pair losses has one entry per query (and step), at the least loss."""
     case = make_case(5, T=3, B=6, K=5, listed=0.7)
     losses = CategoricalNLL()(case.logits, case.solutions).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(MinLoss(per_step=per_step).reduce(losses, case.mask), losses)
@@ -241,7 +241,7 @@ def test_unique_is_the_mean_over_the_os_queries():
 
 
 def test_random_keeps_its_choice_over_epochs_shuffles_and_restarts():
-    """Whatever batch a query is in and however often the objective is built, it learns the same solution of a query."""
+    """In any batch and with any instance of the objective, the same solution of a query is learnt."""
     generator = torch.Generator().manual_seed(0)
     solutions = torch.stack([torch.randperm(7, generator=generator)[:5] for _ in range(40)]).unsqueeze(-1)
     mask = torch.rand(40, 5, generator=generator) < 0.7
@@ -261,7 +261,7 @@ def test_random_keeps_its_choice_over_epochs_shuffles_and_restarts():
 
 
 def test_a_pair_loss_of_the_users():
-    """It gets no padding, and the variable mask only if there is one."""
+    """It gets no padding, and a variable mask only if one is used."""
     case = make_case(6, T=2)
     seen = []
 
@@ -277,7 +277,7 @@ def test_a_pair_loss_of_the_users():
     variables = torch.ones(3, 3, dtype=torch.bool)
     MinLoss(pair_loss=squared_distance)(case.logits, case.solutions, case.mask, variable_mask=variables)
     assert seen[-1][1] == {"variable_mask": variables}
-    # Without steps, and of any model: real-valued answers need no logits at all.
+    # Without steps, and for any model: real-valued answers need no logits.
     answers = torch.randn(3, 4, 2, dtype=torch.float64)
     output = torch.randn(3, 2, dtype=torch.float64)
     loss = MinLoss(pair_loss=lambda o, a: ((o.unsqueeze(1) - a) ** 2).sum(-1))(output, answers, case.mask)

@@ -67,7 +67,7 @@ def test_the_loss_is_that_of_the_drawn_solution():
 
 @pytest.mark.parametrize("extreme", [0.0, 1 - 2**-24])
 def test_extreme_noise_never_draws_padding(extreme):
-    """Also when a weight is so small that it has nearly vanished."""
+    """Even if a weight is close to 0."""
     losses = torch.tensor([[700.0, 0.0, 50.0], [1.0, 1.0, 1.0]])
     mask = torch.tensor([[True, False, True], [False, False, False]])
     for objective in (IExplR(sample=True), MinLoss(epsilon=0.5)):
@@ -79,7 +79,7 @@ def test_extreme_noise_never_draws_padding(extreme):
 def test_a_sample_needs_a_source():
     case = make_case(2)
     for objective in (IExplR(sample=True), MinLoss(epsilon=0.1)):
-        with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator.*given None"):
+        with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator.*got None"):
             objective(case.logits, case.solutions, case.mask)
 
 

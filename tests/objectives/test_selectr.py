@@ -1,4 +1,4 @@
-"""SelectR's two losses: who learns from which, and that the policy gradient is the right one."""
+"""SelectR's two losses: which network each one trains, and the policy gradient."""
 
 import math
 
@@ -71,7 +71,7 @@ def test_epsilon_and_entropy_bonus_by_finite_differences(epsilon, entropy_bonus)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 @pytest.mark.parametrize("entropy_bonus", [0.0, 0.5])
 def test_reinforce_agrees_with_the_exact_gradient_in_the_mean(epsilon, entropy_bonus):
-    """100,000 draws of one query: every component within 5 standard errors, and the baseline must not bias it."""
+    """100,000 draws of one query: every component is within 5 standard errors, so the baseline adds no bias."""
     draws = 100_000
     generator = torch.Generator().manual_seed(1)
     mask = torch.tensor([True, True, False, True])
@@ -98,7 +98,7 @@ def test_reinforce_agrees_with_the_exact_gradient_in_the_mean(epsilon, entropy_b
 
 
 def test_the_baseline_of_reinforce_lowers_the_variance():
-    """Rewards far from zero with small differences: without a baseline the noise would be of their size."""
+    """Rewards far from zero with small differences: without a baseline the noise would be as large as the rewards."""
     rewards = torch.tensor([[1000.0, 1001.0]], dtype=torch.float64).expand(1000, 2)
     scores = torch.zeros(1000, 2, dtype=torch.float64, requires_grad=True)
     loss = SelectR(reinforce=True).reduce_rewards(
@@ -159,7 +159,7 @@ def test_rewards_of_padding_do_not_matter(filler):
 
 
 def test_an_all_masked_row_leaves_no_nan_behind():
-    """Not even one that is masked out later, which torch's anomaly mode would find."""
+    """Not even one that is masked later, which torch's anomaly mode would find."""
     case = make_case(20, B=3, K=3, listed=1.0)
     case.mask[1] = False
     scores = make_scores(case.mask)

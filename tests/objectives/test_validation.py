@@ -1,4 +1,4 @@
-"""Bad input: a ValueError that names the argument, what was expected and what was given."""
+"""Bad input: a ValueError that names the argument, what was expected and what was passed."""
 
 import pytest
 import torch
@@ -30,35 +30,35 @@ def true(*shape):
 
 
 BAD = [
-    (changed(logits=torch.zeros(R, V)), r"logits: expected shape \[B,R,V\] or \[T,B,R,V\], given shape \[5, 6\]"),
+    (changed(logits=torch.zeros(R, V)), r"logits: expected shape \[B,R,V\] or \[T,B,R,V\], got shape \[5, 6\]"),
     (changed(logits=torch.zeros(1, 1, B, R, V)), "logits: expected shape"),
-    (changed(logits=torch.zeros(0, B, R, V)), r"logits: expected every axis.*given shape \[0, 3, 5, 6\]"),
-    (changed(logits=long(B, R, V)), r"logits: expected a floating-point dtype, given torch\.int64"),
+    (changed(logits=torch.zeros(0, B, R, V)), r"logits: expected every axis.*got shape \[0, 3, 5, 6\]"),
+    (changed(logits=long(B, R, V)), r"logits: expected a floating-point dtype, got torch\.int64"),
     (changed(logits=torch.zeros(B, R, V, dtype=torch.complex64)), "logits: expected a floating-point dtype"),
-    (changed(logits=[[0.0]]), r"logits: expected a torch\.Tensor, given list"),
-    (changed(logits=torch.zeros(B + 1, R, V)), r"solutions: expected shape \[B,K,R\] = \[4, 4, 5\], given"),
-    (changed(logits=torch.zeros(B, R + 1, V)), r"solutions: expected shape \[B,K,R\] = \[3, 4, 6\], given"),
-    (changed(solutions=long(B, R)), r"solutions: expected shape \[B,K,R\], given shape \[3, 5\]"),
-    (changed(solutions=long(B, K, R).float()), r"solutions: expected dtype torch\.int64, given torch\.float32"),
-    (changed(solutions=long(B, K, R).int()), r"solutions: expected dtype torch\.int64, given torch\.int32"),
-    (changed(solutions=long(B, K + 1, R)), r"mask: expected shape \[B,K\] = \[3, 5\], given shape \[3, 4\]"),
-    (changed(mask=true(B, K).long()), r"mask: expected dtype torch\.bool, given torch\.int64"),
-    (changed(mask=true(B)), r"mask: expected shape \[B,K\], given shape \[3\]"),
-    (changed(mask=true(B, K + 1)), r"mask: expected shape \[B,K\] = \[3, 4\], given shape \[3, 5\]"),
-    (changed(variable_mask=true(B, R + 1)), r"variable_mask: expected shape \[B,R\] = \[3, 5\], given shape \[3, 6\]"),
+    (changed(logits=[[0.0]]), r"logits: expected a torch\.Tensor, got list"),
+    (changed(logits=torch.zeros(B + 1, R, V)), r"solutions: expected shape \[B,K,R\] = \[4, 4, 5\], got"),
+    (changed(logits=torch.zeros(B, R + 1, V)), r"solutions: expected shape \[B,K,R\] = \[3, 4, 6\], got"),
+    (changed(solutions=long(B, R)), r"solutions: expected shape \[B,K,R\], got shape \[3, 5\]"),
+    (changed(solutions=long(B, K, R).float()), r"solutions: expected dtype torch\.int64, got torch\.float32"),
+    (changed(solutions=long(B, K, R).int()), r"solutions: expected dtype torch\.int64, got torch\.int32"),
+    (changed(solutions=long(B, K + 1, R)), r"mask: expected shape \[B,K\] = \[3, 5\], got shape \[3, 4\]"),
+    (changed(mask=true(B, K).long()), r"mask: expected dtype torch\.bool, got torch\.int64"),
+    (changed(mask=true(B)), r"mask: expected shape \[B,K\], got shape \[3\]"),
+    (changed(mask=true(B, K + 1)), r"mask: expected shape \[B,K\] = \[3, 4\], got shape \[3, 5\]"),
+    (changed(variable_mask=true(B, R + 1)), r"variable_mask: expected shape \[B,R\] = \[3, 5\], got shape \[3, 6\]"),
     (changed(variable_mask=true(B, R).float()), r"variable_mask: expected dtype torch\.bool"),
-    (changed(solutions=long(B, K, R).to("meta")), "solutions: expected device cpu, given device meta"),
-    (changed(mask=true(B, K).to("meta")), "mask: expected device cpu, given device meta"),
-    (changed(variable_mask=true(B, R).to("meta")), "variable_mask: expected device cpu, given device meta"),
-    (changed(solutions=long(B, K, R) - 1), r"solutions: expected values 0\.\.5 where mask is True, given -1 at"),
-    (changed(solutions=long(B, K, R) + 6), r"solutions: expected values 0\.\.5 .*given 6 at solutions\[0, 0, 0\]"),
+    (changed(solutions=long(B, K, R).to("meta")), "solutions: expected device cpu, got device meta"),
+    (changed(mask=true(B, K).to("meta")), "mask: expected device cpu, got device meta"),
+    (changed(variable_mask=true(B, R).to("meta")), "variable_mask: expected device cpu, got device meta"),
+    (changed(solutions=long(B, K, R) - 1), r"solutions: expected values 0\.\.5 where mask is True, got -1 at"),
+    (changed(solutions=long(B, K, R) + 6), r"solutions: expected values 0\.\.5 .*got 6 at solutions\[0, 0, 0\]"),
     (
         {"logits": torch.zeros(0, R, V), "solutions": long(0, K, R), "mask": true(0, K)},
-        r"mask: expected B >= 1 and K >= 1, given shape \[0, 4\]",
+        r"mask: expected B >= 1 and K >= 1, got shape \[0, 4\]",
     ),
     (
         {"logits": torch.zeros(B, R, V), "solutions": long(B, 0, R), "mask": true(B, 0)},
-        r"mask: expected B >= 1 and K >= 1, given shape \[3, 0\]",
+        r"mask: expected B >= 1 and K >= 1, got shape \[3, 0\]",
     ),
 ]
 
@@ -85,9 +85,9 @@ def test_the_good_arguments_are_good():
 def test_the_first_wrong_value_is_named():
     arguments = good()
     arguments["solutions"][1, 2, 3] = 17
-    with pytest.raises(ValueError, match=r"given 17 at solutions\[1, 2, 3\]"):
+    with pytest.raises(ValueError, match=r"got 17 at solutions\[1, 2, 3\]"):
         MinLoss()(**arguments)
-    # Under the masks anything may stand.
+    # Masked entries may hold anything.
     arguments["mask"][1, 2] = False
     MinLoss()(**arguments)
     arguments["mask"][1, 2] = True
@@ -103,13 +103,13 @@ def test_validate_false_looks_at_no_value_but_still_at_shapes():
 
 
 BAD_LOSSES = [
-    (torch.zeros(B), true(B, K), r"pair_losses: expected shape \[B,K\] or \[T,B,K\] with B, K = \[3, 4\], given"),
-    (torch.zeros(B, K + 1), true(B, K), r"pair_losses: expected shape .* given shape \[3, 5\]"),
-    (torch.zeros(0, B, K), true(B, K), r"pair_losses: expected shape .* given shape \[0, 3, 4\]"),
+    (torch.zeros(B), true(B, K), r"pair_losses: expected shape \[B,K\] or \[T,B,K\] with B, K = \[3, 4\], got"),
+    (torch.zeros(B, K + 1), true(B, K), r"pair_losses: expected shape .* got shape \[3, 5\]"),
+    (torch.zeros(0, B, K), true(B, K), r"pair_losses: expected shape .* got shape \[0, 3, 4\]"),
     (torch.zeros(1, 2, B, K), true(B, K), "pair_losses: expected shape"),
-    (long(B, K), true(B, K), r"pair_losses: expected a floating-point dtype, given torch\.int64"),
-    (torch.zeros(B, K, device="meta"), true(B, K), "pair_losses: expected device cpu, given device meta"),
-    ([1.0], true(B, K), r"pair_losses: expected a torch\.Tensor, given list"),
+    (long(B, K), true(B, K), r"pair_losses: expected a floating-point dtype, got torch\.int64"),
+    (torch.zeros(B, K, device="meta"), true(B, K), "pair_losses: expected device cpu, got device meta"),
+    ([1.0], true(B, K), r"pair_losses: expected a torch\.Tensor, got list"),
     (torch.zeros(B, K), true(B, K).float(), r"mask: expected dtype torch\.bool"),
     (torch.zeros(0, K), true(0, K), "mask: expected B >= 1"),
 ]
@@ -129,20 +129,20 @@ def test_bad_pair_losses(losses, mask, message):
 
 
 def test_a_pair_loss_that_returns_the_wrong_shape_is_named():
-    with pytest.raises(ValueError, match=r"pair_losses: expected shape .* given shape \[3, 5\]"):
+    with pytest.raises(ValueError, match=r"pair_losses: expected shape .* got shape \[3, 5\]"):
         MinLoss(pair_loss=lambda logits, solutions: torch.zeros(B, R))(**{**good(), "variable_mask": None})
 
 
 @pytest.mark.parametrize(
     ("scores", "per_step", "message"),
     [
-        (torch.zeros(B, K + 1), False, r"scores: expected shape \[B,K\] with B, K = \[3, 4\], given shape \[3, 5\]"),
+        (torch.zeros(B, K + 1), False, r"scores: expected shape \[B,K\] with B, K = \[3, 4\], got shape \[3, 5\]"),
         (torch.zeros(2, B, K), False, r"scores: expected shape \[B,K\] with"),
-        (torch.zeros(3, B, K), True, r"scores: expected shape \[T,B,K\] = \[2, 3, 4\], given shape \[3, 3, 4\]"),
-        (torch.zeros(B, K), True, r"scores: expected shape \[T,B,K\] = \[2, 3, 4\], given shape \[3, 4\]"),
+        (torch.zeros(3, B, K), True, r"scores: expected shape \[T,B,K\] = \[2, 3, 4\], got shape \[3, 3, 4\]"),
+        (torch.zeros(B, K), True, r"scores: expected shape \[T,B,K\] = \[2, 3, 4\], got shape \[3, 4\]"),
         (long(B, K), False, "scores: expected a floating-point dtype"),
         (torch.zeros(B, K, device="meta"), False, "scores: expected device cpu"),
-        (None, False, r"scores: expected a torch\.Tensor, given NoneType"),
+        (None, False, r"scores: expected a torch\.Tensor, got NoneType"),
     ],
 )
 def test_bad_scores(scores, per_step, message):
@@ -156,8 +156,8 @@ def test_bad_scores(scores, per_step, message):
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        (torch.rand(B, K + 1), r"noise: expected shape \[B,K\] = \[3, 4\], given shape \[3, 5\]"),
-        (torch.ones(B, K), r"noise: expected values in \[0, 1\), given 1\.0 to 1\.0"),
+        (torch.rand(B, K + 1), r"noise: expected shape \[B,K\] = \[3, 4\], got shape \[3, 5\]"),
+        (torch.ones(B, K), r"noise: expected values in \[0, 1\), got 1\.0 to 1\.0"),
         (-torch.ones(B, K), r"noise: expected values in \[0, 1\)"),
         (long(B, K), "noise: expected a floating-point dtype"),
         (torch.rand(B, K, device="meta"), "noise: expected device cpu"),
@@ -172,13 +172,13 @@ def test_bad_noise(noise, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: IExplR(temperature=0.0), "temperature: expected a number above 0, given 0.0"),
+        (lambda: IExplR(temperature=0.0), "temperature: expected a number above 0, got 0.0"),
         (lambda: IExplR(temperature=float("nan")), "temperature: expected"),
         (lambda: IExplR(temperature=float("inf")), "temperature: expected"),
-        (lambda: MinLoss(epsilon=1.5), r"epsilon: expected a number in \[0, 1\], given 1\.5"),
+        (lambda: MinLoss(epsilon=1.5), r"epsilon: expected a number in \[0, 1\], got 1\.5"),
         (lambda: SelectR(epsilon=-0.1), "epsilon: expected"),
         (lambda: SelectR(entropy_bonus=-1.0), "entropy_bonus: expected"),
-        (lambda: CategoricalNLL(solutions_at_once=0), "solutions_at_once: expected 1 or more, given 0"),
+        (lambda: CategoricalNLL(solutions_at_once=0), "solutions_at_once: expected 1 or more, got 0"),
     ],
 )
 def test_bad_options(make, message):

@@ -26,7 +26,7 @@ def hooks():
 
 
 def test_hooks_use_the_tools_of_the_environment():
-    """Nothing is downloaded: every hook is a program in .venv with arguments that are options or files of ours."""
+    """Nothing is downloaded: every hook is a program in .venv, with options or our own files as arguments."""
     assert {hook["id"] for hook in hooks()} == {"ruff-check", "ruff-format", "pyright", "subject"}
     for hook in hooks():
         program, *arguments = hook["entry"].split()
@@ -57,7 +57,7 @@ def test_subjects(tmp_path, message, code):
 
 
 def test_the_hooks_refuse_a_commit(tmp_path):
-    """In a repository of their own: the subject and the linter, as git calls them."""
+    """In a separate repository, git runs the checks of the subject and the linter."""
     place = tmp_path / "repository"
     (place / ".ci").mkdir(parents=True)
     for name in (".pre-commit-config.yaml", ".ci/subject.py", "pyproject.toml"):
@@ -103,7 +103,7 @@ def test_the_workflow_runs_what_ci_runs():
     "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem
 )
 def test_issue_forms(path):
-    """What GitHub demands of a form."""
+    """GitHub's requirements for a form."""
     form = read(path)
     assert form["name"]
     assert form["description"]
@@ -116,7 +116,7 @@ def test_issue_forms(path):
 
 
 def test_release_notes_by_version():
-    """Versions from the newest to the oldest with a date each; the newest is this one, and the one to cite."""
+    """Versions are listed from newest to oldest with their dates; the newest is the package's and the one to cite."""
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     released = [
         re.fullmatch(r"(\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)", heading)

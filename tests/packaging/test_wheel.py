@@ -1,4 +1,4 @@
-"""The wheel is built, looked through and used in an environment of its own, away from the repository."""
+"""The wheel is built, inspected and used in a separate environment, outside of the repository."""
 
 import email
 import json
@@ -24,7 +24,7 @@ SOURCE = ROOT / "src"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NAME = f"oneofmany-{oneofmany.__version__}"
 KINDS = {".py", ".typed", ".safetensors", ".html", ".css", ".js"}
-"""What a package file may be: anything else came in by accident."""
+"""The allowed files of the package: anything else was included by accident."""
 WHERE = """
 import json, sys
 from importlib.metadata import version
@@ -36,7 +36,7 @@ print(json.dumps({"files": files, "path": sys.path, "version": version("oneofman
 
 
 def call(*command, **where):
-    """Run a command and return its stdout; a failure shows what it said."""
+    """Run a command and return its stdout; a failure shows its output."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **where)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -120,7 +120,7 @@ def new_environment(folder, **options):
 
 
 def try_out(python, folder):
-    """What a user does first, in an empty folder: every part of it comes from the environment of ``python``."""
+    """A user's first commands, in an empty folder; every module must come from the environment of ``python``."""
     folder.mkdir()
     own = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NUMBA_CACHE_DIR"}
     environment = {name: value for name, value in os.environ.items() if name not in own} | {"OMP_NUM_THREADS": "1"}
@@ -147,7 +147,7 @@ def try_out(python, folder):
 
 
 def test_the_wheel_works_without_the_repository(built, tmp_path):
-    """Only what the package needs is borrowed from the environment of the tests, not its own editable install."""
+    """Only the dependencies come from the environment of the tests, not its editable install of the package."""
     python = new_environment(tmp_path / "venv")
     installer = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
     call(*installer, "--no-deps", "--no-index", built[0], cwd=tmp_path)
@@ -155,7 +155,7 @@ def test_the_wheel_works_without_the_repository(built, tmp_path):
     # A folder that a .pth file names is searched; the .pth files in it, such as the editable install's, are not read.
     borrowed = [place for place in sys.path if re.search(r"(site|dist)-packages$", place)]
     (packages / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
-    # A base install: the extras cannot be imported, although they lie in the borrowed folder.
+    # A base install: the extras cannot be imported, although they are in the borrowed folder.
     (packages / "base.pth").write_text(f"import sys; sys.modules.update(dict.fromkeys({list(OPTIONAL)}))\n")
     try_out(python, tmp_path / "empty")
     report = [python.parent / "oneofmany", "report", ".", "--out", "report.html"]

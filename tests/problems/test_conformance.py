@@ -33,5 +33,5 @@ def test_a_task_whose_text_does_not_read_back_fails():
 
 def test_a_task_with_another_name_fails():
     broken = dataclasses.replace(TASKS["nqueens"], problem=lambda n: Problem("other", n, 1, 2, ()))
-    with pytest.raises(AssertionError, match="says task"):
+    with pytest.raises(AssertionError, match="has task"):
         check_task(broken, [4])

@@ -106,11 +106,11 @@ def test_sudoku_letters():
         (futoshiki, "0000 r1c1<r1c1", "two different cells"),
         (futoshiki, "0000 r1c1=r1c2", "form like"),
         (futoshiki, "1 .\n. . .", "row 2 of the grid has 3 cells, expected 2"),
-        (futoshiki, "1 .\n .  .", "do not stand under"),
+        (futoshiki, "1 .\n .  .", "are not aligned with"),
         (futoshiki, "1 <> .\n.    .", "expected < or >"),
-        (futoshiki, "1 . <\n. .", "beside no second cell"),
-        (futoshiki, "1   .\n  ^\n.   .", "stands between no two cells"),
-        (futoshiki, "1   .\n.   .\n^", "stands between no two cells"),
+        (futoshiki, "1 . <\n. .", "without a cell on each side"),
+        (futoshiki, "1   .\n  ^\n.   .", "is not between two cells"),
+        (futoshiki, "1   .\n.   .\n^", "is not between two cells"),
     ],
 )
 def test_bad_text(task, text, message):

@@ -1,4 +1,4 @@
-"""Datasets: the file, the builders, import of a user's own pairs, batches on the device."""
+"""Datasets: the file, the builders, import of your own pairs, batches on a device."""
 
 from oneofmany.data.batches import DeviceData, Sampling
 from oneofmany.data.dataset import Dataset

@@ -1,4 +1,4 @@
-"""A dataset on a device: batches by indexing there, drawn there."""
+"""A dataset on a device, where batches are drawn and indexed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from oneofmany.data.dataset import Dataset
 from oneofmany.problems import Batch
 
 Sampling = Literal["uniform", "pairs", "pairs-padded", "os", "ms"] | float
-"""How queries are drawn, always with replacement: uniformly over queries; over (query, solution) pairs, with that one
-solution listed; only OS or only MS queries; or MS with this probability, and uniformly within OS and MS.
+"""How queries are drawn, always with replacement. ``uniform``: uniformly over queries. ``pairs``: uniformly over
+(query, solution) pairs, with that one solution listed. ``os``, ``ms``: only OS or only MS queries. A number: MS with
+this probability, else OS, and uniformly within each.
 
-``pairs-padded`` repeats a mistake of the authors' N-Queens code: queries come as with ``pairs``, but the solution is
-drawn from a list that was padded by repeating its last one, which then dominates."""
+``pairs-padded`` reproduces a mistake of the authors' N-Queens code: queries are drawn as with ``pairs``, but the
+solution is drawn from a list that is padded by repeating its last entry, so the last solution is drawn too often."""
 
 
 class DeviceData:
     """All tensors of a dataset on one device.
 
     Args:
-        dataset: what to hold.
-        device: where.
-        listed: at most so many listed solutions of a query are used, the first ones; all by default.
+        dataset: the dataset to copy.
+        device: the device to copy it to.
+        listed: use at most this many listed solutions of a query, the first ones; all by default.
     """
 
     def __init__(self, dataset: Dataset, device: torch.device | str = "cpu", listed: int | None = None) -> None:
@@ -59,7 +60,7 @@ class DeviceData:
         return len(self.query)
 
     def draw_rows(self, size: int, generator: torch.Generator, sampling: Sampling = "uniform") -> Tensor:
-        """Draw int64 [size]: rows of queries, or of pairs with ``pairs...``; the generator lives on the same device."""
+        """Draw rows int64 [size] of queries, or of pairs with ``pairs...``; the generator is on the same device."""
         if size < 1:
             raise ValueError(f"size: expected at least 1 query, got {size}")
         if sampling == "uniform":
@@ -85,7 +86,7 @@ class DeviceData:
         return torch.where(multiple, several, single)
 
     def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> Batch:
-        """The batch of drawn rows int64 [B]: indexing alone, no draw and no host synchronisation."""
+        """Return the batch of drawn rows int64 [B], by indexing only: nothing is drawn and the host does not wait."""
         if sampling in ("pairs", "pairs-padded"):
             query = self.pair_query[rows]
             picked = self.pair_solution[rows][:, None]
@@ -95,7 +96,7 @@ class DeviceData:
             place = torch.arange(self.most_listed, device=self.device)
             mask = place < self.listed[query][:, None]
             picked = torch.where(mask, self.first[query][:, None] + place, self.first[query][:, None])
-            # A query without listed solutions points past the end where it is the last one.
+            # If the last query has no listed solutions, its index is past the end.
             picked = picked.clamp_max(max(len(self.solutions) - 1, 0))
         if len(self.solutions):
             solutions = self.solutions[picked].long() - 1
@@ -115,7 +116,7 @@ class DeviceData:
         return self.batch(self.draw_rows(size, generator, sampling), sampling)
 
     def in_order(self, size: int) -> Iterator[Batch]:
-        """All queries once, in order, in batches of ``size``; the last one may be smaller."""
+        """Yield all queries once, in order, in batches of ``size``; the last one may be smaller."""
         for rows in torch.arange(len(self.query), device=self.device).split(size):
             yield self.batch(rows)
 

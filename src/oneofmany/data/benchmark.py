@@ -1,4 +1,4 @@
-"""The data of the benchmark, with fixed seeds. Dev is made like test, never like train."""
+"""The datasets of the benchmark, with fixed seeds. A dev set is built like the test set, not like the training set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BENCHMARK: dict[str, Callable[..., Dataset]] = {
     "sudoku-test": partial(build_sudoku, 10_004, "test", seed=3, ms_queries=5_004),
     "sudoku-os-train": partial(build_sudoku, 180_000, "train", seed=4, ms_queries=0),
 }
-"""Name of a file -> its builder. Table 2 used 18 blanks for Futoshiki's test (the text says 20)."""
+"""Name of a dataset -> its builder. Table 2 used 18 blanks for Futoshiki's test set (the text says 20)."""
 
 EXPERIMENTS: dict[str, Callable[..., Dataset]] = {
     "sudoku-all-train": partial(build_sudoku, 20_000, "train", seed=1, listed=50),
@@ -35,7 +35,7 @@ EXPERIMENTS: dict[str, Callable[..., Dataset]] = {
     "sudoku-puzzle-dev": partial(build_sudoku, 2_000, "dev", seed=2, split_by="puzzle"),
     "sudoku-puzzle-test": partial(build_sudoku, 10_000, "test", seed=3, split_by="puzzle"),
 }
-"""Data of experiments: ``sudoku-train`` with all solutions listed; Sudokus split by puzzle, not by grid class."""
+"""Datasets of experiments: ``sudoku-train`` with all solutions listed; Sudokus split by puzzle, not by grid class."""
 
 SIZES: dict[str, Callable[..., Dataset]] = {
     **{
@@ -44,7 +44,7 @@ SIZES: dict[str, Callable[..., Dataset]] = {
     **{f"futoshiki-size-{n}-test": partial(build_futoshiki, n, n * n // 2, 5, 1_000, "test", seed=3) for n in (7, 9)},
     "sudoku-size-16-test": partial(build_sudoku, 1_000, "test", seed=3, size=16, givens=(154, 154)),
 }
-"""Larger boards than those of training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
+"""Boards larger than in training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
 
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
@@ -55,11 +55,11 @@ TINY: dict[str, Callable[..., Dataset]] = {
         for s, n, seed in _SPLITS
     },
 }
-"""Data for a minute on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
+"""Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
 
 
 def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
-    """Build one data set of the benchmark; ``clues`` is the list of 17-clue puzzles, for Sudoku alone."""
+    """Build one dataset of the benchmark; ``clues`` is the list of 17-clue puzzles, which only Sudoku uses."""
     builders = BENCHMARK | EXPERIMENTS | SIZES | TINY
     if name not in builders:
         raise ValueError(f"name: expected one of {', '.join(builders)}, got {name!r}")
@@ -67,13 +67,13 @@ def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
 
 
 def file_name(name: str, clues: str | Path | None) -> str:
-    """The file of a data set; Sudokus that do not come from a list of clues are named ``sudoku-own-...``."""
+    """Return the file name of a dataset; Sudokus that are not from a list of clues are named ``sudoku-own-...``."""
     own = clues is None and _takes_clues(name)
     return f"{name.replace('sudoku-', 'sudoku-own-', 1) if own else name}.safetensors"
 
 
 def former_name(name: str) -> str:
-    """What a data set was called before version 0.1.0: ``futoshiki20-test``, ``nqueens12-test``; mostly the same."""
+    """Return the name before version 0.1.0, such as ``futoshiki20-test`` or ``nqueens12-test``; most are unchanged."""
     return name.replace("-20-blanks-", "20-").replace("-size-", "")
 
 
@@ -87,10 +87,10 @@ def find_benchmark(
     clues: str | Path | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Path:
-    """The file of a data set in a folder; built there first where it is missing.
+    """Return the path of a dataset in a folder, and build it first if it is missing.
 
-    Sudokus without a list of clues come from our own minimal puzzles and are named ``sudoku-own-...``. A file that has
-    the list's name, or the set's former name, is taken where it exists.
+    Sudokus without a list of clues are built from our own minimal puzzles and named ``sudoku-own-...``. An existing
+    file with the name of the list's Sudokus, or with the former name, is used instead.
     """
     for known in (f"{name}.safetensors", f"{former_name(name)}.safetensors"):
         if (Path(folder) / known).exists():

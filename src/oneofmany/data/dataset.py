@@ -1,4 +1,4 @@
-"""The dataset file: queries of one problem with their listed solutions, in one safetensors file a split."""
+"""The dataset file: queries of one problem with their listed solutions, in one safetensors file per split."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from oneofmany.tensor_files import explained, read_sealed, sealed, write_tensors
 
 FORMAT = 1
 BUILDERS = "0.1.0.dev0"
-"""The first version of the package whose builders give this data. Runs and records know their data by the checksum,
-which covers this text: it stays in later versions of the package, and changes only when builders give other data."""
+"""The first version of the package whose builders give this data. Runs and records identify their data by the checksum,
+which covers this text. Later versions keep it, and change it only if the builders give other data."""
 DTYPES = {
     "query": np.uint8,
     "solutions": np.uint8,
@@ -24,7 +24,7 @@ DTYPES = {
     "group": np.int32,
 }
 KINDS = {"task": str, "size": int, "options": dict, "variables": int, "values": int, "built": dict}
-"""What the header says, beside its format, version and checksum."""
+"""The types of the header's fields, apart from format, version and checksum."""
 OTHERWISE = "not a dataset"
 
 
@@ -33,14 +33,14 @@ class Dataset:
     """Q queries of one problem with S listed solutions.
 
     Args:
-        problem: what all queries are queries of.
+        problem: the problem of all queries.
         query: uint8 [Q, R], 0 = blank, 1..V = given.
         solutions: uint8 [S, R], values 1..V; those of query q are rows offsets[q] to offsets[q+1].
         offsets: int64 [Q+1].
-        total: int32 [Q], all solutions that exist, which may be more than are listed; -1 unknown.
+        total: int32 [Q], how many solutions exist, which may be more than are listed; -1 if unknown.
         relations: int16 [Q, M, 2], pairs (a, b) meaning variable a < variable b, -1 for padding.
-        group: int32 [Q], queries of one group belong to one split (Sudokus with the same solution grid class).
-        built: how the queries were made: builder, its arguments, seed.
+        group: int32 [Q], queries of one group are in one split (Sudokus whose solution grids are of one class).
+        built: how the queries were made: the builder, its arguments and its seed.
     """
 
     problem: Problem
@@ -62,20 +62,20 @@ class Dataset:
 
     @property
     def listed(self) -> np.ndarray:
-        """int64 [Q]: how many solutions are listed."""
+        """int64 [Q]: the number of listed solutions."""
         return np.diff(self.offsets)
 
     @property
     def multiple(self) -> np.ndarray:
-        """bool [Q]: MS queries. Where the total is unknown, the listed solutions decide."""
+        """bool [Q]: MS queries. If the total is unknown, the listed solutions decide."""
         return np.where(self.total >= 0, self.total, self.listed) > 1
 
     def solutions_of(self, query: int) -> np.ndarray:
-        """The listed solutions of one query: uint8 [K, R], values 1..V."""
+        """Return the listed solutions of one query: uint8 [K, R], values 1..V."""
         return self.solutions[self.offsets[query] : self.offsets[query + 1]]
 
     def take(self, rows: np.ndarray) -> Dataset:
-        """The dataset of some of the queries, in the order of ``rows`` int64 [N]."""
+        """Return the dataset of some of the queries, in the order of ``rows`` int64 [N]."""
         listed = self.listed[rows]
         offsets = np.concatenate([[0], np.cumsum(listed)])
         picked = np.repeat(self.offsets[:-1][rows] - offsets[:-1], listed) + np.arange(offsets[-1])
@@ -96,7 +96,7 @@ class Dataset:
         return {name: getattr(self, name) for name in DTYPES}
 
     def header(self) -> dict[str, Any]:
-        """What the file's header says."""
+        """Return the file's header, with its checksum."""
         about = {
             "format": FORMAT,
             "task": self.problem.task,
@@ -115,9 +115,9 @@ class Dataset:
 
     @classmethod
     def load(cls, path: str | Path, problem: Problem | None = None) -> Dataset:
-        """Read and check a file; FileError says in one sentence what is wrong with it.
+        """Read and check a file; raises FileError with one sentence if something is wrong with it.
 
-        ``problem`` is needed for a task of your own that comes with rules; it must fit the file.
+        ``problem`` is needed for a task of your own that has rules; it must fit the file.
         """
         header, tensors = _read(path)
         with explained(path, OTHERWISE):
@@ -145,12 +145,12 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     with explained(path, OTHERWISE):
         for key, kind in KINDS.items():
             if not isinstance(header[key], kind):
-                raise ValueError(f"its header has no proper {key!r}")
+                raise ValueError(f"its header has no valid {key!r}")
     return header, tensors
 
 
 def _check_tensors(problem: Problem, tensors: dict[str, np.ndarray]) -> None:
-    """Raise ValueError unless the tensors fit together and the problem."""
+    """Raise ValueError unless the tensors fit each other and the problem."""
     query, solutions, offsets = tensors["query"], tensors["solutions"], tensors["offsets"]
     total, relations, group = tensors["total"], tensors["relations"], tensors["group"]
     R, V = problem.variables, problem.values
@@ -181,4 +181,4 @@ def _check_tensors(problem: Problem, tensors: dict[str, np.ndarray]) -> None:
     )
     need(((relations[..., 0] < 0) == (relations[..., 1] < 0)).all(), "relations: half of a pair is padding")
     code = np.sort(relations[..., 0].astype(np.int64) * R + relations[..., 1], axis=1)
-    need(((code[:, 1:] != code[:, :-1]) | (code[:, 1:] < 0)).all(), "relations: a query lists one twice")
+    need(((code[:, 1:] != code[:, :-1]) | (code[:, 1:] < 0)).all(), "relations: a query lists a pair twice")

@@ -24,10 +24,10 @@ def build_futoshiki(
     seed: int = 0,
     neighbours: Neighbours = "horizontal",
 ) -> Dataset:
-    """Distinct queries from uniformly random Latin squares with ``blanks`` blank cells; all solutions listed.
+    """Build distinct queries from uniformly random Latin squares with ``blanks`` blank cells, all solutions listed.
 
-    ``inequalities`` of each direction are drawn with replacement, so a query shows up to that many of each: between
-    ``horizontal`` neighbours, as the authors' code does, or between ``all`` adjacent cells, as the paper's text says.
+    ``inequalities`` of each direction are drawn with replacement, so a query has up to that many of each,
+    between ``horizontal`` neighbours (as in the authors' code) or between ``all`` adjacent cells (as in the paper).
     """
     if size < 2:
         raise ValueError(f"size: expected at least 2, got {size}")
@@ -72,7 +72,7 @@ def build_futoshiki(
 
 
 def neighbour_pairs(size: int, neighbours: Neighbours) -> np.ndarray:
-    """int64 [P, 2]: adjacent cells, the left or upper one first."""
+    """Return int64 [P, 2]: pairs of adjacent cells, the left or upper one first."""
     cell = np.arange(size * size).reshape(size, size)
     horizontal = np.stack([cell[:, :-1].ravel(), cell[:, 1:].ravel()], 1)
     if neighbours == "horizontal":
@@ -85,12 +85,12 @@ def neighbour_pairs(size: int, neighbours: Neighbours) -> np.ndarray:
 def _draw_inequalities(
     squares: np.ndarray, pairs: np.ndarray, inequalities: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """int16 [N, 2q, 2] relations a < b that hold: q draws among the rising pairs, q among the falling ones."""
+    """Return int16 [N, 2q, 2] relations a < b that hold: q draws from the rising pairs, q from the falling ones."""
     rising = squares[:, pairs[:, 0]] < squares[:, pairs[:, 1]]
     drawn = []
     for direction, ordered in ((rising, pairs), (~rising, pairs[:, ::-1])):
         available = direction.sum(1)
-        # The k-th pair of this direction stands where the running count reaches k+1.
+        # The k-th pair of this direction is where the running count reaches k+1.
         which = (rng.random((len(squares), inequalities)) * available[:, None]).astype(np.int64)
         place = (np.cumsum(direction, 1)[:, None, :] <= which[:, :, None]).sum(2)
         chosen = ordered[np.minimum(place, len(pairs) - 1)]
@@ -100,6 +100,6 @@ def _draw_inequalities(
     code = relations[..., 0] * squares.shape[1] + relations[..., 1]
     repeated = (code[:, :, None] == code[:, None, :]) & np.tri(code.shape[1], k=-1, dtype=bool)
     relations[repeated.any(2)] = -1
-    # Padding goes last.
+    # Padding comes last.
     order = np.argsort(relations[..., 0] < 0, axis=1, kind="stable")
     return np.take_along_axis(relations, order[..., None], 1).astype(np.int16)

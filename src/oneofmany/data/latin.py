@@ -12,14 +12,14 @@ from oneofmany.exact.random import below
 from oneofmany.problems import futoshiki
 
 EXACT_UP_TO = 6
-"""The largest order whose reduced squares (9,408 of order 6, 16,942,080 of order 7) are enumerated."""
+"""The largest order whose reduced squares are enumerated (there are 9,408 of order 6 and 16,942,080 of order 7)."""
 
 
 def latin_squares(order: int, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Random Latin squares: uint8 [number, order * order], values 1..order.
+    """Draw random Latin squares: uint8 [number, order * order], values 1..order.
 
-    Exactly uniform up to order 6: a random reduced square with its rows and columns permuted. Above, independent
-    Jacobson-Matthews chains, whose stationary distribution is uniform, watched for 4 * order**3 squares each.
+    Up to order 6 they are exactly uniform: a random reduced square with its rows and columns permuted. Above, each is
+    the end of an independent Jacobson-Matthews chain of 4 * order**3 squares, whose stationary distribution is uniform.
     """
     rows = np.argsort(rng.random((number, order)), axis=1)
     columns = np.argsort(rng.random((number, order)), axis=1)
@@ -39,7 +39,7 @@ def latin_squares(order: int, number: int, rng: np.random.Generator) -> np.ndarr
 
 @lru_cache(maxsize=8)
 def _reduced_squares(order: int) -> np.ndarray:
-    """All squares whose first row and column are 1..n: uint8 [N, n, n]."""
+    """Return all squares whose first row and column are 1..n: uint8 [N, n, n]."""
     query = np.zeros((1, order, order), np.uint8)
     query[0, 0] = query[0, :, 0] = np.arange(1, order + 1)
     return solve(futoshiki(order), query.reshape(1, -1)).solutions.reshape(-1, order, order)
@@ -62,7 +62,7 @@ def _jacobson_matthews(square, squares, random):
                 x, y, z = below(random, n), below(random, n), below(random, n)
                 if cube[x, y, z] == 0:
                     break
-        # The other corners: a one in each line through (x, y, z); an improper cell has two, one is drawn.
+        # The other corners: the one in each line through (x, y, z). An improper cell has two ones: one is drawn.
         x1 = _pick(cube[:, y, z], proper, random)
         y1 = _pick(cube[x, :, z], proper, random)
         z1 = _pick(cube[x, y, :], proper, random)
@@ -77,7 +77,7 @@ def _jacobson_matthews(square, squares, random):
         proper = cube[x1, y1, z1] >= 0
         if not proper:
             x, y, z = x1, y1, z1
-        # Watched at its proper squares alone, the chain is uniform over them; its first one after n moves is not.
+        # Only proper squares count: the chain is uniform over them, but the first proper one after n moves is not.
         seen += proper
     for r in range(n):
         for c in range(n):
@@ -88,7 +88,7 @@ def _jacobson_matthews(square, squares, random):
 
 @njit(cache=True)
 def _pick(line, proper, random):
-    """The place of the one in a line, or of one of its two ones."""
+    """Return the index of the one in a line, or of one of its two ones."""
     skip = 0 if proper else below(random, 2)
     for i in range(len(line)):
         if line[i] == 1:

@@ -1,4 +1,4 @@
-"""From queries to a dataset: list their solutions."""
+"""Make a dataset from queries by listing their solutions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def list_solutions(
     keep: int | None = None,
     group: np.ndarray | None = None,
 ) -> Dataset:
-    """The dataset of queries uint8 [Q, R] and relations int16 [Q, M, 2], with their solutions in an order by seed.
+    """Return the dataset of queries uint8 [Q, R] and relations int16 [Q, M, 2]; ``seed`` sets the order of solutions.
 
-    ``keep`` lists a fair sample of at most so many; otherwise all are listed, and a query with ``LIMIT`` solutions or
-    more is an error, never a silent cut.
+    With ``keep`` a fair sample of at most that many solutions is listed, otherwise all. A query with ``LIMIT``
+    solutions or more is an error.
     """
     found = solve(problem, query, relations, keep=keep, seed=seed)
     if (found.total >= LIMIT).any():
@@ -48,7 +48,7 @@ class Distinct:
         self.seen: set[bytes] = set()
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """bool [N]: which rows [N, W] were not there before."""
+        """Return bool [N]: which rows [N, W] are new."""
         fresh = np.zeros(len(rows), bool)
         for i, key in enumerate(row.tobytes() for row in np.ascontiguousarray(rows)):
             if key not in self.seen:

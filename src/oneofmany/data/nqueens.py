@@ -15,17 +15,17 @@ from oneofmany.exact import count, solve
 from oneofmany.problems import nqueens
 
 COMPLETE_UP_TO = 12
-"""The largest size of which all boards are enumerated."""
+"""The largest size at which all boards are enumerated."""
 
 
 def build_nqueens(
     size: int, blanks: int, queries: int | None = None, split: Split | None = None, seed: int = 0
 ) -> Dataset:
-    """Every distinct query from blanking ``blanks`` rows of all boards, or ``queries`` of them; all solutions listed.
+    """Build all distinct queries with ``blanks`` blank rows, or ``queries`` of them; all solutions are listed.
 
-    Up to 12 queens the distinct queries are enumerated and a sample of them is uniform. Beyond, boards come from a
-    randomised search, are masked, and kept with probability 1 / number of completions, since a query with twice the
-    completions is reached from twice the boards; the header says which.
+    Up to 12 queens the distinct queries are enumerated, and a sample of them is uniform. Above, boards come from a
+    randomised search and are masked. A masked board is kept with probability 1 / number of completions, because a query
+    with twice the completions is reached from twice the boards. The header states which was done.
     """
     if not 0 <= blanks <= size:
         raise ValueError(f"blanks: expected 0 to {size} rows of {size} queens, got {blanks}")
@@ -36,7 +36,7 @@ def build_nqueens(
         return _enumerated(size, blanks, queries, split, seed, built | {"drawn": "uniformly from all distinct queries"})
     if queries is None:
         raise ValueError(
-            f"queries: above {COMPLETE_UP_TO} queens not all boards can be enumerated: say how many queries"
+            f"queries: expected a number, since boards are enumerated up to {COMPLETE_UP_TO} queens only, got None"
         )
     drawn = "boards from a randomised search, masked, kept with probability 1 / completions"
     return _sampled(size, blanks, queries, split, seed, built | {"drawn": drawn})
@@ -50,7 +50,7 @@ def _enumerated(
     boards = solve(problem, np.zeros((1, size), np.uint8)).solutions
     if not len(boards):
         raise ValueError(f"size: there is no board of {size} non-attacking queens")
-    # Four bits hold a row's column, 0 for blank: one integer for every query.
+    # One integer per query: four bits hold a row's column, 0 for blank.
     shifts = 4 * np.arange(size, dtype=np.int64)
     codes = (boards.astype(np.int64) << shifts)[None, :, :]
     masks = np.ones((comb(size, blanks), size), np.int64)
@@ -58,7 +58,7 @@ def _enumerated(
         mask[list(rows)] = 0
     code = (codes * masks[:, None, :]).sum(2).ravel()
     board = np.tile(np.arange(len(boards)), len(masks))
-    # Sorted by query; equal queries, whose boards are its solutions, in random order.
+    # Sorted by query. The boards of equal queries are its solutions; they are in random order.
     order = np.lexsort((rng.permutation(len(code)), code))
     code, board = code[order], board[order]
     first = np.flatnonzero(np.diff(code, prepend=-1))

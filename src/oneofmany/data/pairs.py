@@ -1,4 +1,4 @@
-"""Import of a user's own input-output pairs, grouped into queries with listed solutions; export to Parquet."""
+"""Import of your own input-output pairs, grouped into queries with listed solutions; export to Parquet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from oneofmany.problems.tasks.task import BLANKS, SYMBOLS
 
 @dataclass(frozen=True)
 class PairSummary:
-    """How one-of-many a set of pairs is."""
+    """How many inputs of a set of pairs have several answers."""
 
     pairs: int
     repeated_pairs: int
@@ -32,7 +32,7 @@ class PairSummary:
     most_answers: int
 
     def sentence(self) -> str:
-        """The summary for people."""
+        """Return the summary as text."""
         share = self.ms_queries / self.queries
         conflict = self.pairs_of_ms_queries / (self.pairs - self.repeated_pairs)
         text = f"{self.pairs:,} pairs of {self.queries:,} inputs ({self.repeated_pairs:,} repeated pairs left out). "
@@ -48,10 +48,10 @@ class PairSummary:
 def import_pairs(path: str | Path, task: str | None = None) -> tuple[Dataset, PairSummary]:
     """Group pairs of a JSONL or Parquet file with the fields ``input`` and ``output``.
 
-    With ``task`` both are in the task's text form (or ``output`` a list of values 1..V), every output is checked by the
-    rules, and all solutions that exist are counted. Without, both are equally long lists of integers, or texts of one
-    character a variable: 0 (or ``.``) is blank in the input, and there are no rules but that an output keeps its
-    input's givens.
+    With ``task`` both are in the task's text form (``output`` may be a list of values 1..V), every output is checked
+    against the rules, and the solutions that exist are counted. Without it, both are lists of integers of the same
+    length, or texts with one character per variable: 0 (or ``.``) is blank in the input, and the only rule is that an
+    output keeps its input's givens.
     """
     path = Path(path)
     if task is not None and task not in TASKS:
@@ -66,7 +66,7 @@ def import_pairs(path: str | Path, task: str | None = None) -> tuple[Dataset, Pa
                 raise ValueError("expected an object with the fields input and output")
             own, query, relations, answer = read.pair(record["input"], record["output"])
             if problem is not None and own is not problem and (own is None or not own.same_as(problem)):
-                raise ValueError(f"it is a query of {own}, the ones before are of {problem}")
+                raise ValueError(f"it is a query of {own}, but earlier ones are of {problem}")
             problem = own
         except ValueError as error:
             raise FileError(f"pair {number} of {path}: {error}") from None
@@ -74,7 +74,7 @@ def import_pairs(path: str | Path, task: str | None = None) -> tuple[Dataset, Pa
         answers.setdefault(answer.tobytes(), number)
         pairs += 1
     if not pairs:
-        raise FileError(f"{path} holds no pair")
+        raise FileError(f"{path} has no pairs")
     dataset = _grouped(queries, problem or read.bare_problem(path), path, task)
     listed = dataset.listed
     several = listed[listed > 1]
@@ -91,7 +91,7 @@ def import_pairs(path: str | Path, task: str | None = None) -> tuple[Dataset, Pa
 
 
 class _Reader:
-    """Turns an input and an output into arrays, and remembers what is common to all of them."""
+    """Turns inputs and outputs into arrays, and keeps the number of variables and the largest value."""
 
     def __init__(self, task: str | None) -> None:
         self.task = None if task is None else TASKS[task]
@@ -102,7 +102,7 @@ class _Reader:
         if self.task is None:
             query, output = _integers(given, "input"), _integers(answer, "output")
             if len(query) != len(output) or len(query) != (self.variables or len(query)) or not len(query):
-                expected = self.variables or "equally many, at least 1"
+                expected = self.variables or "the same number, at least 1"
                 raise ValueError(f"input and output have {len(query)} and {len(output)} variables, expected {expected}")
             self.variables, self.values = len(query), max(self.values, int(output.max()), int(query.max()))
             if output.min() < 1:
@@ -137,12 +137,12 @@ def _integers(value: Any, name: str) -> np.ndarray:
     if not isinstance(value, list) or not all(
         isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= 255 for v in value
     ):
-        raise ValueError(f"{name}: expected a list of integers from 0 to 255, or a text with one character a variable")
+        raise ValueError(f"{name}: expected a list of integers from 0 to 255, or text with one character per variable")
     return np.array(value, np.uint8)
 
 
 def _records(path: Path) -> Iterator[tuple[int, Any]]:
-    """The numbered records of a file: lines of JSON, or rows of Parquet."""
+    """Yield the numbered records of a file: lines of JSON, or rows of Parquet."""
     if not path.is_file():
         raise FileError(f"{path} is not a file")
     if path.suffix == ".parquet":
@@ -195,9 +195,9 @@ def _grouped(
 
 
 def export_parquet(dataset: Dataset, path: str | Path, *, pairs: bool = False, force: bool = False) -> None:
-    """Write a dataset as Parquet: a row a query with all fields, or a row a pair (``input``, ``output``) of lists.
+    """Write a dataset as Parquet, one row per query with all fields, or one row per pair (``input``, ``output``).
 
-    Tasks that come with the package write pairs in their text form, which ``import_pairs`` reads again.
+    The pairs of the package's own tasks are written in their text form, others as lists; ``import_pairs`` reads both.
     """
     parquet = _pyarrow()
     import pyarrow

@@ -1,4 +1,4 @@
-"""Splits by a stable hash, so that no two builds leak into each other, whatever their seeds, lists and sizes."""
+"""Splits by a stable hash, so that splits never overlap, whatever the seeds, lists and sizes of their builds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 def stable_hash(rows: np.ndarray) -> np.ndarray:
-    """A 64-bit hash of every row of integers [N, W]: uint64 [N], the same on every machine and in every version."""
+    """Return a 64-bit hash of every row of integers [N, W]: uint64 [N], equal on every machine and in every version."""
     state = np.full(len(rows), rows.shape[1], np.uint64)
     with np.errstate(over="ignore"):
         for column in rows.T:
@@ -23,7 +23,7 @@ def stable_hash(rows: np.ndarray) -> np.ndarray:
 
 
 def in_split(rows: np.ndarray, split: Split | None) -> np.ndarray:
-    """Which rows [N, W] belong to a split, of which train has eight tenths and dev and test one; all without one."""
+    """Return which rows [N, W] are in a split: 80 % in train, 10 % each in dev and test; all if it is None."""
     if split is None:
         return np.ones(len(rows), bool)
     if split not in SPLITS:
@@ -33,7 +33,7 @@ def in_split(rows: np.ndarray, split: Split | None) -> np.ndarray:
 
 
 def relation_rows(query: np.ndarray, relations: np.ndarray) -> np.ndarray:
-    """A query and its relations as one row for hashing: relations in sorted order, so that their order is no matter."""
+    """Return a query and its relations as one row to hash; relations are sorted, so their order does not matter."""
     if not relations.shape[1]:
         return query
     pairs = np.sort(relations[..., 0].astype(np.int64) * 1000 + relations[..., 1], axis=1)

@@ -1,4 +1,4 @@
-"""What a dataset is like: the statistics of the paper's Table 1 and more."""
+"""Statistics of a dataset: those of the paper's Table 1 and more."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numba import njit
 from oneofmany.data.dataset import Dataset
 
 COMPARED = 4096
-"""Hamming distances are computed among at most so many listed solutions of a query."""
+"""Hamming distances are computed between at most this many listed solutions of a query."""
 
 
 def statistics(dataset: Dataset) -> dict[str, Any]:
-    """Table 1's rows, histograms of solutions and givens, and the largest distance between two solutions of a query."""
+    """Return Table 1's rows, histograms of solutions and givens, and the largest distance between two solutions."""
     known = np.where(dataset.total >= 0, dataset.total, dataset.listed)
     multiple = dataset.multiple
     header = dataset.header()
@@ -44,7 +44,7 @@ def _histogram(numbers: np.ndarray) -> dict[str, int]:
 
 
 def largest_hamming_distance(dataset: Dataset) -> int:
-    """In how many variables two listed solutions of one query differ at most."""
+    """Return the largest number of variables in which two listed solutions of one query differ."""
     return int(_largest_distance(dataset.solutions, dataset.offsets, COMPARED))
 
 

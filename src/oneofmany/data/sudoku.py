@@ -1,4 +1,4 @@
-"""Sudoku queries with one solution and with several, equally many for each number of givens."""
+"""Sudoku queries with one solution and with several, spread evenly over the number of givens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Puzzles:
     Args:
         puzzle: uint8 [P, R].
         solution: uint8 [P, R].
-        key: uint8 [P, R], what the split goes by: the solution grid's canonical form, or the puzzle.
+        key: uint8 [P, R], the row that decides the split: the solution grid's canonical form, or the puzzle.
     """
 
     puzzle: np.ndarray
@@ -42,7 +42,7 @@ class Puzzles:
     key: np.ndarray
 
     def of_split(self, split: Split | None) -> Puzzles:
-        """Those of one split."""
+        """Return those of one split."""
         rows = in_split(self.key, split)
         return Puzzles(self.puzzle[rows], self.solution[rows], self.key[rows])
 
@@ -63,19 +63,19 @@ def build_sudoku(
     """Build a split: half of the queries with one solution, half with 2 to 50, spread evenly over the givens.
 
     Args:
-        queries: how many in all.
+        queries: the number of queries.
         split: train, dev or test.
-        clues: file of puzzles with one solution, one a line (the 17-clue list, for example). An OS query is one of
-            them plus random cells of its solution; for an MS query one given is removed and random other cells are
-            added at once, until the query has 2 to 50 solutions. Without a file: minimal puzzles of our own (9x9), or
-            random grids with random cells shown (other sizes); the header says which.
+        clues: file of puzzles with one solution, one per line (the 17-clue list, for example). An OS query is a puzzle
+            plus random cells of its solution. For an MS query one given is removed and random other cells are added;
+            it is kept if it has 2 to 50 solutions. Without a file, queries are made from our own minimal puzzles (9x9)
+            or from random grids with random cells shown (other sizes). The header states the source.
         seed: the same seed gives the same bytes.
         size: 9, or another size without ``clues``.
-        ms_queries: how many of them have several solutions; half by default.
-        listed: at most so many solutions are listed, a fair sample; 5 in training, all elsewhere by default.
+        ms_queries: how many queries have several solutions; half by default.
+        listed: list a fair sample of at most this many solutions; by default 5 in training, otherwise all.
         givens: lowest and highest number of givens; 17 to 34 with ``clues``, 22 to 34 for our own puzzles.
-        split_by: by the symmetry class of the solution grid, or by puzzle, for comparison (other sizes: by query).
-        progress: called with what is being done, how much of it is done, and how much there is.
+        split_by: the symmetry class of the solution grid, or the puzzle, for comparison (other sizes: the query).
+        progress: called with the name of the current stage, how much of it is done, and how much there is in all.
     """
     tell = progress or (lambda what, done, of: None)
     problem = of_size(size)
@@ -130,7 +130,7 @@ def _default_givens(size: int, from_list: bool) -> tuple[int, int]:
 
 
 def _spread(single: int, multiple: int, levels: int) -> list[tuple[int, int]]:
-    """(OS, MS) quotas of every level: OS, MS and their sum each differ by at most one between two levels."""
+    """Return (OS, MS) quotas of every level. OS, MS and their sum each differ by at most one between levels."""
     quotas = [[single // levels, multiple // levels] for _ in range(levels)]
     for i in range(single % levels):
         quotas[i][0] += 1
@@ -147,7 +147,7 @@ def _fill(
     rng: np.random.Generator,
     tell: Progress,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw until every quota is full: queries uint8 [Q, R] and their split keys uint8 [Q, R], in random order."""
+    """Draw until every quota is full; returns queries and their split keys, uint8 [Q, R] each, in random order."""
     distinct = Distinct()
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     queries = sum(map(sum, quotas))
@@ -169,7 +169,7 @@ def _fill(
                     raise ValueError(
                         f"only {quota - missing} of {quota} distinct queries with {low + level} givens and "
                         f"{'several solutions' if multiple else 'one solution'} were found: ask for fewer queries, "
-                        "other givens, or name a longer list"
+                        "other givens, or use a longer list"
                     )
             tell("queries", sum(len(query) for query, _ in kept), queries)
     query, key = (np.concatenate(part) for part in zip(*kept, strict=True))
@@ -178,11 +178,11 @@ def _fill(
 
 
 class _FromPuzzles:
-    """Queries from puzzles with one solution: add cells; for several solutions, remove one given before."""
+    """Makes queries from puzzles with one solution: it adds cells, and for MS queries first removes a given."""
 
     def __init__(self, puzzles: Puzzles, rng: np.random.Generator) -> None:
         if not len(puzzles.puzzle):
-            raise ValueError("no puzzle of the list belongs to this split: name a longer list")
+            raise ValueError("no puzzle of the list belongs to this split: use a longer list")
         self.puzzles, self.rng = puzzles, rng
         self.givens = (puzzles.puzzle > 0).sum(1)
 
@@ -201,7 +201,7 @@ class _FromPuzzles:
 
 
 class _FromGrids:
-    """Queries from random grids with random cells shown; the split goes by the query itself."""
+    """Makes queries from random grids with random cells shown; the query itself decides the split."""
 
     def __init__(self, problem: Problem, split: Split, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
@@ -216,7 +216,7 @@ class _FromGrids:
 
 
 def random_grids(problem: Problem, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Completed grids from a search in random order: uint8 [number, R]. All grids can come out, not equally often."""
+    """Return grids of a search in random order: uint8 [number, R]. Every grid is possible, but not equally likely."""
     empty = np.zeros((number, problem.variables), np.uint8)
     return solve(problem, empty, limit=1, seed=int(rng.integers(2**62))).solutions
 
@@ -231,10 +231,10 @@ def _minimal_puzzles(
     rng: np.random.Generator,
     tell: Progress,
 ) -> Puzzles:
-    """Minimal puzzles of random grids: at least ``needed`` with at most ``low`` givens, at least ``enough`` in all."""
+    """Make minimal puzzles of random grids: at least ``enough``, ``needed`` of them with at most ``low`` givens."""
     parts: list[Puzzles] = []
     few = total = 0
-    needed = max(needed + needed // 20, 8)  # a little more than the distinct puzzles that the lowest level takes
+    needed = max(needed + needed // 20, 8)  # some more distinct puzzles than the lowest level needs
     while few < needed or total < enough:
         grids = random_grids(problem, 2048, rng)
         key = canonical_sudoku(grids)
@@ -251,7 +251,7 @@ def _minimal_puzzles(
 
 
 def make_minimal(problem: Problem, grids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Remove givens of grids uint8 [N, R] in random order as long as the solution stays the only one: uint8 [N, R]."""
+    """Remove givens of grids uint8 [N, R] in random order while the solution stays unique; returns uint8 [N, R]."""
     puzzle = grids.copy()
     order = np.argsort(rng.random(grids.shape), axis=1)
     rows = np.arange(len(grids))
@@ -263,7 +263,7 @@ def make_minimal(problem: Problem, grids: np.ndarray, rng: np.random.Generator) 
 
 
 def _read_puzzles(path: Path, problem: Problem, split_by: SplitBy, tell: Progress) -> Puzzles:
-    """Read and solve a list of puzzles, one a line; empty lines and lines that start with # are skipped."""
+    """Read and solve a list of puzzles, one per line; empty lines and lines that start with # are skipped."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -280,7 +280,7 @@ def _read_puzzles(path: Path, problem: Problem, split_by: SplitBy, tell: Progres
         except ValueError as error:
             raise FileError(f"line {number} of {path}: {error}") from None
     if not puzzles:
-        raise FileError(f"{path} holds no puzzle")
+        raise FileError(f"{path} has no puzzles")
     puzzle = np.unique(np.stack(puzzles), axis=0)
     tell("puzzles of the list", 0, len(puzzle))
     solved = solve(problem, puzzle, limit=2)

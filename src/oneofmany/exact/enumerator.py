@@ -13,6 +13,7 @@ from oneofmany.exact.kernel import Structure, search
 from oneofmany.problems import Problem
 
 LIMIT = 1_000_000
+"""How many solutions of a query are searched for by default."""
 CHUNK = 256
 
 
@@ -31,7 +32,7 @@ class Solutions:
     solutions: np.ndarray
 
     def of(self, query: int) -> np.ndarray:
-        """The listed solutions of one query: uint8 [K, R]."""
+        """Return the listed solutions of one query: uint8 [K, R]."""
         return self.solutions[self.offsets[query] : self.offsets[query + 1]]
 
 
@@ -43,14 +44,14 @@ def count(
     limit: int = LIMIT,
     threads: int | None = None,
 ) -> np.ndarray:
-    """How many solutions every query has, up to ``limit``; contradictory givens have 0.
+    """Count the solutions of every query, up to ``limit``; a query with contradictory givens has 0.
 
     Args:
         problem: the problem of all queries.
         queries: uint8 [Q, R], 0 = blank, 1..V = given.
         relations: int16 [Q, M, 2] pairs a < b, -1 for padding.
-        limit: where to stop counting.
-        threads: how many cores to use; all of them by default.
+        limit: stop counting at this number.
+        threads: the number of threads; by default one per core.
 
     Returns:
         int64 [Q].
@@ -69,20 +70,20 @@ def solve(
     seed: int | None = None,
     threads: int | None = None,
 ) -> Solutions:
-    """All solutions of every query, up to ``limit``.
+    """Find all solutions of every query, up to ``limit``.
 
-    With ``seed`` the search and the listed solutions are in a random order that depends on the seed and on the query's
-    place alone. With ``keep`` at most so many solutions are listed: a fair sample of all of them where there are at
-    most ``limit``, and of those found where there are more.
+    With ``seed`` the search and the listed solutions are in a random order, which depends only on the seed and on the
+    query's index. With ``keep`` at most that many solutions are listed: a fair sample of all solutions if there are
+    at most ``limit``, otherwise of those found.
 
     Args:
         problem: the problem of all queries.
         queries: uint8 [Q, R], 0 = blank, 1..V = given.
         relations: int16 [Q, M, 2] pairs a < b, -1 for padding.
-        limit: where to stop; the first ``limit`` solutions are found.
-        keep: how many to list at most.
-        seed: makes the order random; needed with ``keep``.
-        threads: how many cores to use; all of them by default.
+        limit: stop the search of a query after this many solutions.
+        keep: list at most this many solutions of a query; None lists all that are found.
+        seed: the seed of the random order; required with ``keep``.
+        threads: the number of threads; by default one per core.
     """
     if keep is not None and (keep < 1 or seed is None):
         raise ValueError(f"keep: expected at least 1 solution to list, and a seed to draw them, got {keep} and {seed}")
@@ -92,7 +93,7 @@ def solve(
     offsets = np.concatenate([[0], np.cumsum(listed)])
     _, solutions = work.run(offsets, seed)
     if seed is not None:
-        # The search finds neighbours one after another, and a sample keeps early finds in early places.
+        # The search finds similar solutions in a row, and the sample keeps early ones in early places.
         order = np.lexsort(
             (np.random.default_rng(seed).random(len(solutions)), np.repeat(np.arange(len(total)), listed))
         )
@@ -101,7 +102,7 @@ def solve(
 
 
 class _Work:
-    """Checked arguments of a search, run in chunks on several threads (the kernel releases the interpreter lock)."""
+    """The checked arguments of a search, which runs in chunks on threads (the kernel releases the interpreter lock)."""
 
     def __init__(
         self, problem: Problem, queries: np.ndarray, relations: np.ndarray | None, limit: int, threads: int | None
@@ -129,7 +130,7 @@ class _Work:
         self.threads = threads or os.cpu_count() or 1
 
     def run(self, offsets: np.ndarray, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Search every query: int64 [Q] totals and uint8 [S, R] solutions."""
+        """Search every query; returns int64 [Q] totals and uint8 [S, R] solutions."""
         structure, full_words = _structure(self.problem)
         Q = len(self.queries)
         total = np.zeros(Q, np.int64)
@@ -162,7 +163,7 @@ class _Work:
 
 
 def _seeds(seed: int, n: int) -> np.ndarray:
-    """One non-zero uint64 for every query, from the seed and the query's place (splitmix64)."""
+    """Return one non-zero uint64 for every query, from the seed and the query's index (splitmix64)."""
     with np.errstate(over="ignore"):
         z = np.uint64(seed % 2**63) * np.uint64(0xD1B54A32D192ED03) + np.arange(1, n + 1, dtype=np.uint64) * np.uint64(
             0x9E3779B97F4A7C15
@@ -175,7 +176,7 @@ def _seeds(seed: int, n: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _structure(problem: Problem) -> tuple[Structure, np.ndarray]:
-    """A problem's rules as the kernel wants them, and the words of the state in which all is open."""
+    """Return a problem's rules as arrays, and the words of the state in which every choice is open."""
     narrow = [rule for rule in problem.rules if len(rule.choices) <= 64]
     narrow.sort(key=lambda rule: not rule.exact)
     wide = [rule for rule in problem.rules if len(rule.choices) > 64]

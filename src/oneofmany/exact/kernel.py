@@ -1,9 +1,9 @@
 """The search over choices and rules, compiled with numba.
 
 The state is one bitset per rule (in 64-bit words) of the choices that are still open. Taking a choice removes the other
-choices of its rules; an exactly-one rule with one open choice takes it, with none it fails. When nothing follows any
-more, the search branches on an exactly-one rule with the fewest open choices: first with a choice taken, then, in the
-same state, with that choice removed. So no state is copied for the second half of a branch.
+choices of its rules. An exactly-one rule with one open choice takes it, and with none it fails. When nothing more
+follows, the search branches on an exactly-one rule with the fewest open choices: first it takes a choice, then it
+removes that choice from the same state. So the second half of a branch needs no copy of the state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ word ``single``. The words of wider rules follow: those of wide rule g are words
 word w belongs to rule rule_of_word[w - single]; wide_exact: bool. members: uint32 [W, 64], the choice behind every bit.
 places: uint32 [E], word * 64 + bit; those of choice c are places_of_choice[c] to places_of_choice[c+1]. values: V.
 variable_of: uint32 [C]. forced: uint32 [N], the choices that are the only one of an exactly-one rule from the start.
-Indices are unsigned, so that the compiler adds no test for negative ones.
+Indices are unsigned because the compiler would add a test for negative signed ones.
 """
 
 NONE = np.uint32(2**32 - 1)
@@ -38,7 +38,7 @@ FAILED = -1
 
 
 def _unary_intrinsic(emit: Any) -> Any:
-    """A function of one uint64 that is a single machine instruction."""
+    """Return a function of one uint64 that compiles to a single machine instruction."""
 
     @intrinsic
     def function(typing_context: Any, word: Any = None) -> Any:
@@ -72,7 +72,7 @@ def _is_open(choice, places_of_choice, places, open_words):
 
 @njit(cache=True, nogil=True)
 def _only_of_wide(s, word, open_words):
-    """The one open choice of this word's wide rule: FAILED if there is none, NONE if more or if it is at-most-one."""
+    """The only open choice of this word's wide rule: FAILED if none is, NONE if several are or it is at-most-one."""
     rule = s.rule_of_word[word - s.single]
     found = np.int64(FAILED)
     if not s.wide_exact[rule]:
@@ -88,7 +88,7 @@ def _only_of_wide(s, word, open_words):
 
 @njit(cache=True, nogil=True)
 def _remove(choice, skip, s, open_words, done, queue, tail):
-    """Remove an open choice from its words (but ``skip``); queue what follows. Returns the queue's tail, or FAILED."""
+    """Remove an open choice from its words except ``skip``; queue what follows. Returns the queue's tail or FAILED."""
     places_of_choice, places, members, variable_of = s.places_of_choice, s.places, s.members, s.variable_of
     for entry in range(places_of_choice[choice], places_of_choice[choice + np.uint32(1)]):
         place = places[entry]
@@ -120,7 +120,7 @@ def _remove(choice, skip, s, open_words, done, queue, tail):
 
 @njit(cache=True, nogil=True)
 def _propagate(s, open_words, done, queue, tail, assigned, related, relations):
-    """Take all queued choices and whatever follows. Returns how many were taken, or FAILED."""
+    """Take all queued choices and all that follow. Returns how many were taken, or FAILED."""
     places_of_choice, places, members, variable_of = s.places_of_choice, s.places, s.members, s.variable_of
     head = taken = 0
     V = s.values
@@ -184,8 +184,8 @@ def _remove_if_open(choice, s, open_words, done, queue, tail):
 def _branch(s, open_words, undecided, shuffled, random):
     """A choice to try, from an exactly-one rule with the fewest open choices, and the first undecided word.
 
-    All exactly-one words below ``undecided`` are decided already. Every variable has an exactly-one rule, so an open
-    question shows in one of them; wide rules are looked at where no other is undecided.
+    All exactly-one words below ``undecided`` are decided. Every variable has an exactly-one rule, so as long as a
+    variable is open, one of these rules is undecided. Wide rules are considered only if all others are decided.
     """
     best, fewest, first = np.int64(-1), np.int64(1 << 30), undecided
     for word in range(undecided, np.int64(s.exact)):
@@ -241,7 +241,7 @@ def _relations_by_variable(pairs, variables, related, relations):
 
 @njit(cache=True, nogil=True)
 def _narrow(s, query, pairs, open_words, done, queue, tail):
-    """Remove what the relations alone exclude: along a < b the lowest and highest possible values rise and fall."""
+    """Remove what the relations alone exclude: a < b raises the lowest value of b and lowers the highest value of a."""
     V = s.values
     low = np.zeros(len(query), np.int64)
     high = np.full(len(query), V - 1)
@@ -273,17 +273,17 @@ def _narrow(s, query, pairs, open_words, done, queue, tail):
 
 @njit(cache=True, nogil=True)
 def search(s, full_words, queries, pairs, limit, shuffled, seeds, total, offsets, solutions):
-    """Enumerate the solutions of every query, each up to ``limit``.
+    """Enumerate the solutions of every query, up to ``limit`` per query.
 
     queries: uint8 [Q, R]. pairs: int16 [Q, M, 2]. full_words: uint64 [W], the state before any given. total: int64 [Q],
-    filled in. solutions: uint8 [S, R], where query q's listed solutions go to rows offsets[q] to offsets[q+1]; if it
-    has more, a uniform sample of them stays (reservoir sampling). seeds: uint64 [Q], for order and sample.
+    filled in. solutions: uint8 [S, R], filled in: rows offsets[q] to offsets[q+1] are the listed solutions of query q,
+    a uniform sample if there are more (reservoir sampling). seeds: uint64 [Q], for the order and the sample.
     """
     variables = queries.shape[1]
     depth = variables + 1
     open_words = np.empty((depth, len(full_words)), np.uint64)
     done = np.empty((depth, variables), np.uint8)
-    left = np.empty(depth, np.int64)  # variables that are not done
+    left = np.empty(depth, np.int64)  # the number of variables that are not done
     undecided = np.empty(depth, np.int64)
     tried = np.empty(depth, np.uint32)
     # Every removal queues at most one choice for each place of a choice, and nothing is removed twice in one pass.

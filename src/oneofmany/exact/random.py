@@ -1,4 +1,4 @@
-"""Random numbers inside compiled functions: xorshift64*, the state is a uint64 array [1] that is never 0."""
+"""Random numbers inside compiled functions: xorshift64*, whose state is a uint64 array [1] that is never 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def below(state, n):
-    """A random integer in 0..n-1; n is far below 2**32, so the bias of the multiplication is at most n * 2**-32."""
+    """Draw an integer in 0..n-1; n is far below 2**32, so the bias of the multiplication is at most n * 2**-32."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)

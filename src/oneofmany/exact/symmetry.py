@@ -1,7 +1,7 @@
 """The canonical form of a completed 9x9 Sudoku grid: equal for two grids exactly when a symmetry maps one to the other.
 
-The symmetries are relabelling of the digits, permutations of bands, of stacks, of the rows in a band and of the columns
-in a stack, and transposition. The canonical form is the image that comes first in lexicographic order.
+The symmetries are relabelling of the digits, permutation of bands, of stacks, of the rows in a band and of the columns
+in a stack, and transposition. The canonical form is the first of all images in lexicographic order.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _canonical(grids, orders, out):
     candidate = np.empty((9, 9), np.int64)
     best = np.empty((9, 9), np.int64)
     for index in range(len(grids)):
-        # With the first row labelled 0..8, the second row starts lowest (3,4,5, else 3,4,6) where most digits of its
-        # first box stand in the second box of the first row: only such arrangements can be the least.
+        # With the first row labelled 0..8, the second row is least (it starts 3,4,5, else 3,4,6) if most digits of its
+        # first box are in the second box of the first row: only such arrangements can come first.
         best[:] = 9
         for target in (3, 2):
             for transposed in range(2):
@@ -113,7 +113,7 @@ def _canonical(grids, orders, out):
 
 
 def canonical_sudoku(grids: np.ndarray) -> np.ndarray:
-    """The canonical form of completed 9x9 Sudoku grids.
+    """Return the canonical form of completed 9x9 Sudoku grids.
 
     Args:
         grids: uint8 [N, 81], values 1..9.

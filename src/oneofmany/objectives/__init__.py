@@ -1,4 +1,4 @@
-"""The seven objectives of one-of-many learning, for any network and any training loop. Needs torch only::
+"""The seven objectives of one-of-many learning, for any network and any training loop. They need only torch::
 
     from oneofmany.objectives import MinLoss
 

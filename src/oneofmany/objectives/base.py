@@ -1,4 +1,4 @@
-"""The call that all objectives share: pair losses, then weights over the listed solutions, then one mean."""
+"""What all objectives share: pair losses, then weights over the listed solutions, then a mean over the queries."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ from .validation import (
 
 
 class WeightedLoss:
-    """A loss that weighs the listed solutions: what `Objective` and `SelectR` have in common.
+    """A loss that weights the listed solutions: the base of `Objective` and `SelectR`.
 
     Args:
-        per_step: one weight vector for every step, instead of one for all steps from the mean over the steps.
+        per_step: weights for every step. False: one weight vector for all steps, from the mean over the steps.
         draws: whether the weights are drawn at random.
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too. That waits for the device; inside compiled and captured graphs
-            it is left out by itself.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors. This waits for the device; compiled and captured graphs skip it.
     """
 
     equal_weights = False
-    """Whether the weights of a query that are not 0 are all equal, so that sums of them have no order."""
+    """Whether all non-zero weights of a query are equal, so that their sum is the same in any order."""
 
     def __init__(self, *, per_step: bool, draws: bool, pair_loss: PairLoss | None, validate: bool) -> None:
         self.per_step = per_step
@@ -46,12 +45,12 @@ class WeightedLoss:
     def pair_losses(
         self, logits: Tensor, solutions: Tensor, mask: Tensor, *, variable_mask: Tensor | None = None
     ) -> Tensor:
-        """Return the pair losses `[T,B,K]` (T = 1 without steps); those of padding mean nothing.
+        """Return the pair losses `[T,B,K]` (T = 1 without steps); those of padding are meaningless.
 
         Args:
             logits: `[B,R,V]` or `[T,B,R,V]`.
-            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
-            mask: `[B,K]` bool, which of the solutions are real.
+            solutions: `[B,K,R]` int64, values 0..V-1 where the mask is True, anything where it is False.
+            mask: `[B,K]` bool, True for a listed solution, False for padding.
             variable_mask: `[B,R]` bool, False leaves a variable out.
         """
         self._check(logits, solutions, mask, variable_mask)
@@ -60,14 +59,14 @@ class WeightedLoss:
         return call(self.pair_loss, logits, without_padding(solutions, mask), variable_mask)
 
     def draw_noise(self, mask: Tensor, generator: torch.Generator, *, steps: int | None = None) -> Tensor | None:
-        """Draw the noise of one call: uniform in [0, 1), in the shape of the weights; None where nothing is drawn.
+        """Draw the noise of one call: uniform in [0, 1), in the shape of the weights; None if nothing is drawn.
 
-        Compiled functions take the noise as an input, so draw it outside of them.
+        Draw it outside of compiled functions and pass it to them as an input.
 
         Args:
-            mask: `[B,K]` bool, which of the solutions are real.
+            mask: `[B,K]` bool, True for a listed solution, False for padding.
             generator: a generator on the mask's device.
-            steps: the number of steps of the logits; None without a step axis.
+            steps: the number of steps of the logits; None if they have no step axis.
         """
         check_mask(mask)
         expect(generator.device.type == mask.device.type, "generator", f"device {mask.device}", generator.device)
@@ -77,7 +76,7 @@ class WeightedLoss:
         return torch.rand(shape, generator=generator, device=mask.device)
 
     def _check(self, logits: Tensor, solutions: Tensor, mask: Tensor, variable_mask: Tensor | None) -> None:
-        """Check the input; what a pair loss of the user's takes is for that to say."""
+        """Check the input; a user's own pair loss checks its own."""
         check_mask(mask)
         if isinstance(self.pair_loss, NegativeLogLikelihood):
             check_logits(logits, solutions, variable_mask)
@@ -87,7 +86,7 @@ class WeightedLoss:
                 check_solution_values(solutions, mask, variable_mask, logits.shape[-1])
 
     def _take(self, values: Tensor, name: str, mask: Tensor) -> Tensor:
-        """Check numbers per step and listed solution, and average the steps unless each counts."""
+        """Check numbers per step and listed solution; returns their mean over the steps unless `per_step`."""
         check_mask(mask)
         check_per_solution(values, name, mask)
         values = values.to(computing_type(values))
@@ -97,7 +96,7 @@ class WeightedLoss:
         """Return the noise that was passed in, or draw it."""
         if noise is None:
             if not isinstance(generator, torch.Generator):
-                raise ValueError(f"generator: expected a torch.Generator, or noise=, to draw from, given {generator}")
+                raise ValueError(f"generator: expected a torch.Generator, or noise=, to draw from, got {generator}")
             drawn = self.draw_noise(mask, generator, steps=weights_shape[0] if len(weights_shape) == 3 else None)
             assert drawn is not None
             return drawn
@@ -115,9 +114,9 @@ class WeightedLoss:
 
 
 class Objective(WeightedLoss, ABC):
-    """An objective whose weights follow from the pair losses: all but SelectR.
+    """An objective whose weights are computed from the pair losses: all but SelectR.
 
-    Every objective is called in the same way, and `reduce` and `weights` give the same from pair losses of one's own.
+    Every objective has the same call. `reduce` and `weights` do the same with pair losses of your own.
     """
 
     def __call__(
@@ -134,11 +133,11 @@ class Objective(WeightedLoss, ABC):
 
         Args:
             logits: `[B,R,V]` or `[T,B,R,V]`.
-            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
-            mask: `[B,K]` bool, which of the solutions are real. A row without any is left out of the mean.
+            solutions: `[B,K,R]` int64, values 0..V-1 where the mask is True, anything where it is False.
+            mask: `[B,K]` bool, False for padding. A query without listed solutions is left out of the mean.
             variable_mask: `[B,R]` bool, False leaves a variable out.
-            generator: where an objective that samples draws from; the others ignore it.
-            noise: `[B,K]` (per step `[T,B,K]`), drawn before by `draw_noise`, instead of a generator.
+            generator: the generator of an objective that samples; the others ignore it.
+            noise: `[B,K]` (per step `[T,B,K]`), drawn by `draw_noise`, instead of a generator.
         """
         pair_losses = self.pair_losses(logits, solutions, mask, variable_mask=variable_mask)
         return self.reduce(pair_losses, mask, generator=generator, noise=noise)
@@ -151,11 +150,11 @@ class Objective(WeightedLoss, ABC):
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss from pair losses of any making.
+        """Return the loss from pair losses that you computed.
 
         Args:
             pair_losses: `[B,K]` or `[T,B,K]`, negative log-likelihoods of the listed solutions.
-            mask: `[B,K]` bool, which of the solutions are real.
+            mask: `[B,K]` bool, True for a listed solution, False for padding.
             generator: as in the call.
             noise: as in the call.
         """
@@ -176,7 +175,7 @@ class Objective(WeightedLoss, ABC):
 
         Args:
             pair_losses: `[B,K]` or `[T,B,K]`, negative log-likelihoods of the listed solutions.
-            mask: `[B,K]` bool, which of the solutions are real.
+            mask: `[B,K]` bool, True for a listed solution, False for padding.
             generator: as in the call.
             noise: as in the call.
         """
@@ -190,24 +189,24 @@ class Objective(WeightedLoss, ABC):
 
     @abstractmethod
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
-        """Return weights in the shape of `losses`, which are 0 at padding and carry no gradient."""
+        """Return weights in the shape of `losses`: 0 at padding, without a gradient."""
 
     def _query_losses(self, losses: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
         return weighted_sum(losses, weights)
 
 
 def weighted_sum(losses: Tensor, weights: Tensor) -> Tensor:
-    """Sum the weighted losses of each query; padding and impossible solutions (loss inf) of weight 0 count nothing."""
+    """Sum the weighted losses of each query; losses of weight 0 are left out, even if they are inf."""
     return (weights * losses.masked_fill(weights == 0, 0.0)).sum(-1)
 
 
 def mean(query_losses: Tensor, trained: Tensor) -> Tensor:
-    """Average losses `[..,B]`, which are 0 where a query is not trained on; a zero that back-propagates if none is."""
+    """Average losses `[..,B]` over the trained queries (others have loss 0); without any, a zero with a gradient."""
     return query_losses.sum() / trained.sum().clamp(min=1)
 
 
 def without_padding(solutions: Tensor, mask: Tensor) -> Tensor:
-    """Put value 0 into the solutions `[B,K,..]` that are not real, for code that cannot take anything else there."""
+    """Set the padding of solutions `[B,K,..]` to value 0, for code that cannot handle other values there."""
     expect(
         isinstance(solutions, Tensor) and solutions.shape[:2] == mask.shape,
         "solutions",
@@ -218,7 +217,7 @@ def without_padding(solutions: Tensor, mask: Tensor) -> Tensor:
 
 
 def call(function: PairLoss, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> Tensor:
-    """Call a user's function; only one that is used with a variable mask has to know of it."""
+    """Call a user's function; it needs a `variable_mask` argument only if a mask is used."""
     if variable_mask is None:
         return function(logits, solutions)
     with_mask: Callable[..., Tensor] = function

@@ -1,4 +1,4 @@
-"""I-ExplR: the network's own probabilities decide how much each listed solution counts (Section 3.4)."""
+"""I-ExplR: the network's own probabilities weight the listed solutions (Section 3.4)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .weighting import draw_one, softmin_listed
 
 
 class IExplR(Objective):
-    """Informed exploration: weights softmax(-pair loss / temperature), which are constants to the gradient.
+    """Informed exploration: weights softmax(-pair loss / temperature), which get no gradient.
 
     Args:
-        temperature: 1 weighs by the network's probabilities; towards 0 it becomes MinLoss, towards infinity the mean
+        temperature: 1 weights by the network's probabilities. Towards 0 it becomes MinLoss, towards infinity the mean
             over the listed solutions. The authors' annealing factor 0.5 is temperature 2.
         sample: train on one solution drawn with these weights, instead of on the expected loss. Then every call needs
             a generator or noise.
-        per_step: weights of every step. False: one weight vector for all steps, from the mean over the steps.
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too.
+        per_step: weights for every step. False: one weight vector for all steps, from the mean over the steps.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors.
     """
 
     def __init__(

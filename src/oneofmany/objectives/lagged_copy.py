@@ -1,4 +1,4 @@
-"""The selection module's past copy of the prediction network (Section 3.4 and Algorithm 1, lines 2 and 13)."""
+"""The selector's lagged copy of the prediction network (Section 3.4 and Algorithm 1, lines 2 and 13)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class LaggedCopy(nn.Module):
     """A copy of the prediction network that follows it with a lag.
 
     Call `update()` after every step of the network's optimiser. As in Algorithm 1, updates are counted from t = 0 and
-    the copy is refreshed when t % copy_interval = 0: so after the first update too, then after every
-    `copy_interval`-th one.
+    the copy is refreshed when t % copy_interval = 0: after the first update, and then after every further
+    `copy_interval` updates.
 
-    The copy shares no memory with the network, has no gradients, and always runs in the train or eval mode its
-    network is in (module by module), as in the authors' code; calling `train()` or `eval()` on it changes nothing.
+    The copy shares no memory with the network and has no gradients. It always runs in the train or eval mode of its
+    network (module by module), as in the authors' code; calling `train()` or `eval()` on it has no effect.
     Its `state_dict` holds tensors only: the copied weights and the number of updates so far.
 
     Args:
-        network: the live prediction network; of a wrapped one (DistributedDataParallel), the module inside.
-        copy_interval: the paper's copyitr; 1 is a copy after every update. The paper tried 1 and 2500.
+        network: the live prediction network; if it is wrapped (DistributedDataParallel), the module inside.
+        copy_interval: the paper's copyitr; 1 copies after every update. The paper tried 1 and 2500.
     """
 
     def __init__(self, network: nn.Module, *, copy_interval: int = 1) -> None:
@@ -33,12 +33,12 @@ class LaggedCopy(nn.Module):
         self.copy_interval = copy_interval
         self.updates = 0
         self.network = copy.deepcopy(network).requires_grad_(False)
-        # In a tuple, so that the live network is not registered as a part of its copy.
+        # In a tuple, so that the live network is not registered as a submodule of its copy.
         self._live = (network,)
 
     @torch.no_grad()
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the copied network returns, without a gradient."""
+        """Return the output of the copied network, without a gradient."""
         for copied, live in zip(self.network.modules(), self._live[0].modules(), strict=True):
             if copied.training != live.training:
                 copied.training = live.training
@@ -64,5 +64,5 @@ class LaggedCopy(nn.Module):
         return torch.tensor(self.updates)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the number of updates from a `state_dict`."""
+        """Set the number of updates from a `state_dict`."""
         self.updates = int(state)

@@ -1,4 +1,4 @@
-"""MinLoss: only the listed solution that is nearest to the prediction (Section 3.3)."""
+"""MinLoss: train only on the listed solution that is nearest to the prediction (Section 3.3)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class MinLoss(Objective):
     """The least pair loss of each query; ties take the first solution (Eqs. 4 and 5).
 
     Args:
-        per_step: the least loss of every step. False: one solution for all steps, that of the least mean loss.
+        per_step: the least loss of every step. False: one solution for all steps, the one with the least mean loss.
         epsilon: with this probability take any listed solution instead (epsilon-greedy; not in the paper). Then every
             call needs a generator or noise.
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors.
     """
 
     equal_weights = True

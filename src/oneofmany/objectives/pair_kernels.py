@@ -1,10 +1,10 @@
-"""The part of the pair losses' gradient that adds over the listed solutions, as one Triton kernel for a GPU.
+"""The sum over the listed solutions in the pair losses' gradient, as one Triton kernel for a GPU.
 
-The same function as ``scatter_add_``, which is its oracle. That adds the weights of solutions with the same value in
-whatever order a GPU comes to them, so that a training run comes out differently every time. Here a program adds them in
-one order.
+It computes the same as ``scatter_add_``, its oracle in the tests. On a GPU ``scatter_add_`` adds the weights of
+solutions with the same value in an arbitrary order, so that every training run ends differently. This kernel adds them
+in a fixed order.
 
-This module imports triton: import it only where CUDA is.
+This module imports triton: import it only if CUDA is available.
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false
@@ -15,17 +15,17 @@ import triton.language as tl
 from torch import Tensor
 
 LISTED = 8
-"""Listed solutions that a program looks at together."""
+"""Listed solutions that a program handles together."""
 TILE = 2048
-"""Numbers that it has in hand for them: some variables, all values."""
+"""Numbers that it holds for them: some variables, all values."""
 
 
 def subtract_taken(result: Tensor, solutions: Tensor, weights: Tensor) -> None:
-    """Subtract from `result`, in place, the weights of the listed solutions that take a value.
+    """Subtract from `result`, in place, the weight of every listed solution at the values that it takes.
 
     Args:
-        result: `[T,B,R,V]` float32, none of the sizes 0.
-        solutions: `[B,K,R]` int64. Values outside 0..V-1 (padding) are read as the nearest one inside.
+        result: `[T,B,R,V]` float32, no size is 0.
+        solutions: `[B,K,R]` int64. Values outside 0..V-1 (padding) are clamped.
         weights: `[T,B,K]` float32.
     """
     T, B, R, V = result.shape
@@ -42,7 +42,7 @@ def _subtract(
     result, solutions, weights, B, K, R, V, by_step, by_query, by_variable, by_value,
     LISTED: tl.constexpr, VARIABLES: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
-    """One step of one query, some of its variables."""
+    """Handle one step of one query, some of its variables."""
     row = tl.program_id(0).to(tl.int64)
     step, query = row // B, row % B
     variable = tl.program_id(1) * VARIABLES + tl.arange(0, VARIABLES)

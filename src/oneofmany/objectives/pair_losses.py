@@ -1,8 +1,8 @@
 """Pair losses: the negative log-likelihood of one listed solution at one step, summed over the variables, in nats.
 
-Both losses are a table `[T,B,R,V]` of losses per variable and value, of which every listed solution picks one entry
-per variable. Their gradient is `probabilities * sum_k g_k - sum_k g_k [solution k takes the value]`, which needs
-neither the `[T,B,K,R]` entries of the forward pass nor a gradient of the table: it is written out below.
+Both losses make a table `[T,B,R,V]` of losses per variable and value, from which every listed solution picks one entry
+per variable. The gradient is `probabilities * sum_k g_k - sum_k g_k [solution k takes the value]`. It is written out
+below, since it needs neither the `[T,B,K,R]` entries of the forward pass nor a gradient of the table.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .validation import check_logits, expect
 
 
 class PairLoss(Protocol):
-    """What an objective needs of a pair loss; any callable of this form will do."""
+    """The signature of a pair loss; any callable with it can be used."""
 
     def __call__(self, logits: Tensor, solutions: Tensor) -> Tensor:
-        """Return the pair losses `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only where one is in use."""
+        """Return the pair losses `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only if one is used."""
         ...
 
 
 class NegativeLogLikelihood:
-    """Common form of `CategoricalNLL` and `BinaryNLL`.
+    """The base of `CategoricalNLL` and `BinaryNLL`.
 
     Args:
         solutions_at_once: listed solutions that are looked up together. The largest temporary tensor has
-            T * B * R * solutions_at_once numbers. None: as many as keep it at 16 million numbers or the size of the
-            logits, whichever is more.
+            T * B * R * solutions_at_once numbers. None: as many as keep it within 16 million numbers or the size of
+            the logits, whichever is larger.
     """
 
     binary = False
@@ -47,7 +47,7 @@ class NegativeLogLikelihood:
 
         Args:
             logits: `[B,R,V]` or `[T,B,R,V]`. 16-bit logits are computed in float32.
-            solutions: `[B,K,R]` int64, values 0..V-1. Values outside (padding) are read as the nearest one inside.
+            solutions: `[B,K,R]` int64, values 0..V-1. Values outside (padding) are clamped.
             variable_mask: `[B,R]` bool; False leaves a variable out.
 
         Returns:
@@ -59,18 +59,18 @@ class NegativeLogLikelihood:
     def without_checks(
         self, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None, *, any_order: bool = False
     ) -> Tensor:
-        """Return the same, of arguments that were checked before.
+        """Return the same as the call, for arguments that are already checked.
 
         Args:
             logits: as in the call.
             solutions: as in the call.
             variable_mask: as in the call.
-            any_order: whether the gradients of a query's losses may be added in any order without a difference: one
-                of them is not 0, or all that are not are equal. Otherwise a GPU takes care to add them in one order.
+            any_order: whether the gradients of a query's losses give the same sum in any order, because all non-zero
+                ones are equal. If not, a GPU adds them in a fixed order.
         """
         with_steps = logits if logits.dim() == 4 else logits.unsqueeze(0)
         at_once = self.solutions_at_once or default_solutions_at_once(with_steps)
-        # A compiler fuses the formula by itself.
+        # The compiler fuses the formula itself.
         losses = _pair_losses if torch.compiler.is_compiling() else _PairLosses.apply
         return losses(with_steps, solutions, variable_mask, self.binary, at_once, any_order)
 
@@ -86,9 +86,9 @@ class BinaryNLL(NegativeLogLikelihood):
 
 
 def default_solutions_at_once(logits: Tensor) -> int | None:
-    """Say how many listed solutions to look up together for logits `[T,B,R,V]`; None is all of them.
+    """Return how many listed solutions to look up together for logits `[T,B,R,V]`; None means all.
 
-    A compiler fuses the look-up with its sum, so it needs no chunks, and without them one graph serves every K.
+    The compiler fuses the look-up with its sum and needs no chunks; without them one graph works for every K.
     """
     if torch.compiler.is_compiling():
         return None
@@ -97,7 +97,7 @@ def default_solutions_at_once(logits: Tensor) -> int | None:
 
 
 def chunks(solutions: Tensor, values: int, at_once: int | None) -> Iterator[tuple[slice, Tensor]]:
-    """Yield the listed solutions `[B,K,R]` in slices of K, as an index `[B,R,k]` that is safe to look up with."""
+    """Yield the listed solutions `[B,K,R]` in slices of K, as an index `[B,R,k]` that is in range."""
     if at_once is None:
         yield slice(None), solutions.clamp(0, values - 1).transpose(1, 2)
         return
@@ -107,7 +107,7 @@ def chunks(solutions: Tensor, values: int, at_once: int | None) -> Iterator[tupl
 
 
 def look_up(table: Tensor, solutions: Tensor, at_once: int | None) -> Tensor:
-    """Sum the entries of `table` `[T,B,R,V]` that each of the solutions `[B,K,R]` picks; returns `[T,B,K]`."""
+    """Sum the entries of `table` `[T,B,R,V]` that each solution of `[B,K,R]` picks; returns `[T,B,K]`."""
     steps, values = table.shape[0], table.shape[-1]
     sums = [
         table.gather(-1, index.expand(steps, -1, -1, -1)).sum(-2) for _, index in chunks(solutions, values, at_once)
@@ -123,7 +123,7 @@ def _pair_losses(
     at_once: int | None,
     any_order: bool = False,  # of the gradient
 ) -> Tensor:
-    """Pair losses `[T,B,K]` from logits `[T,B,R,V]`: the formula."""
+    """Return the pair losses `[T,B,K]` of logits `[T,B,R,V]`."""
     numbers = logits.to(computing_type(logits))
     if variable_mask is not None:
         numbers = numbers.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
@@ -134,7 +134,7 @@ def _pair_losses(
 
 
 class _PairLosses(torch.autograd.Function):
-    """The formula with its gradient written out."""
+    """`_pair_losses` with its gradient written out."""
 
     forward = staticmethod(_pair_losses)
 
@@ -150,7 +150,7 @@ class _PairLosses(torch.autograd.Function):
         numbers = logits.to(grad.dtype)
         total = grad.sum(-1).unsqueeze(-1).unsqueeze(-1)
         probabilities = numbers.sigmoid() if ctx.binary else _softmax(numbers)
-        # In place, except when the gradient is to be differentiated again.
+        # In place, unless the gradient itself is differentiated.
         result = probabilities * total if torch.is_grad_enabled() else probabilities.mul_(total)
         _subtract_taken(result, solutions, grad, ctx.at_once, ctx.any_order)
         if variable_mask is not None:
@@ -159,7 +159,7 @@ class _PairLosses(torch.autograd.Function):
 
 
 def _subtract_taken(result: Tensor, solutions: Tensor, weights: Tensor, at_once: int | None, any_order: bool) -> None:
-    """Subtract from `result` `[T,B,R,V]`, in place, the weights `[T,B,K]` of the solutions that take a value."""
+    """Subtract from `result` `[T,B,R,V]`, in place, the weights `[T,B,K]` of the solutions at the values they take."""
     for_kernel = result.is_cuda and result.dtype == torch.float32 and result.numel() > 0 and not any_order
     if for_kernel and not torch.is_grad_enabled() and _has_triton():
         from .pair_kernels import subtract_taken
@@ -177,14 +177,14 @@ def _has_triton() -> bool:
 
 
 def computing_type(numbers: Tensor) -> torch.dtype:
-    """Say in which type to compute: float64 stays, everything else is float32."""
+    """Return the type to compute in: float64 stays, everything else becomes float32."""
     return torch.float64 if numbers.dtype == torch.float64 else torch.float32
 
 
 def _binary_losses(logits: Tensor) -> Tensor:
-    """Loss `[T,B,R,V]` of a variable when it takes a value: that choice is on, the others of the variable are off."""
+    """Return the loss `[T,B,R,V]` of a variable that takes a value: that choice is on, its other choices are off."""
     off = -logsigmoid(-logits)
-    # A logit of +inf is a choice forced on: any other value of its variable is impossible, that one is not.
+    # A logit of +inf forces its choice on: every other value of the variable is impossible, this one is not.
     forced = off == torch.inf
     off = off.masked_fill(forced, 0.0)
     others_off = off.sum(-1, keepdim=True) - off
@@ -193,7 +193,7 @@ def _binary_losses(logits: Tensor) -> Tensor:
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
-    # Torch's CPU kernel takes 5 times as long on the short rows of this library (V = 9) as the formula written out.
+    # On the short rows of this library (V = 9) torch's CPU kernel is 5 times slower than the written-out formula.
     if not logits.is_cpu:
         return logits.log_softmax(-1)
     shifted = logits - logits.detach().amax(-1, keepdim=True)

@@ -1,7 +1,7 @@
 """Rewards of the selector: how well a listed solution agrees with the prediction (Section 3.4).
 
 Each takes logits `[B,R,V]` or `[T,B,R,V]`, solutions `[B,K,R]` and an optional variable mask `[B,R]`, and returns
-`[T,B,K]` (T = 1 without steps) without a gradient. SelectR takes the mean over the steps, or each step for itself.
+`[T,B,K]` (T = 1 without steps) without a gradient. SelectR takes the mean over the steps, or the reward of each step.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .validation import check_logits
 
 
 class Reward(Protocol):
-    """What SelectR needs of a reward; any callable of this form will do."""
+    """The signature of a reward; any callable with it can be used."""
 
     def __call__(self, logits: Tensor, solutions: Tensor) -> Tensor:
-        """Return the rewards `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only where one is in use."""
+        """Return the rewards `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only if one is used."""
         ...
 
 
@@ -29,7 +29,7 @@ def hamming_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | No
 
 
 def exact_match_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
-    """Give 1 where the argmax of the logits is the solution, else 0 (the paper's binary reward)."""
+    """Return 1 if the argmax of the logits is the solution, else 0 (the paper's binary reward)."""
     agreeing = _count(_argmax_agreement, logits, solutions, variable_mask)
     return (agreeing == _variables(solutions, variable_mask)).to(agreeing.dtype)
 
@@ -40,7 +40,7 @@ def binary_hamming_reward(logits: Tensor, solutions: Tensor, variable_mask: Tens
 
 
 def binary_exact_match_reward(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None = None) -> Tensor:
-    """Give 1 where sigmoid(logits) > 0.5 takes exactly the choices of the solution, else 0."""
+    """Return 1 if sigmoid(logits) > 0.5 takes exactly the choices of the solution, else 0."""
     agreeing = _count(_threshold_agreement, logits, solutions, variable_mask)
     return (agreeing == logits.shape[-1] * _variables(solutions, variable_mask)).to(agreeing.dtype)
 
@@ -65,11 +65,11 @@ def _argmax_agreement(logits: Tensor) -> Tensor:
 
 
 def _threshold_agreement(logits: Tensor) -> Tensor:
-    """Table `[T,B,R,V]`: how many of a variable's V choices are predicted rightly, if it takes a value."""
+    """Table `[T,B,R,V]`: how many of a variable's V choices are predicted correctly if it takes a value."""
     taken = (logits > 0).to(torch.int64)
     return logits.shape[-1] - 1 - taken.sum(-1, keepdim=True) + 2 * taken
 
 
 def _variables(solutions: Tensor, variable_mask: Tensor | None) -> Tensor | int:
-    """Say how many variables count: R, or `[B,1]` of them."""
+    """Return the number of variables that count: R, or `[B,1]` with a mask."""
     return solutions.shape[-1] if variable_mask is None else variable_mask.sum(-1, keepdim=True)

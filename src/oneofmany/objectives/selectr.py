@@ -13,24 +13,24 @@ from .weighting import draw_one, log_softmax_listed, mix_with_uniform
 
 
 class SelectR(WeightedLoss):
-    """Weights are the selector's probabilities, softmax of its scores; a reward trains the selector (Eqs. 6 to 8).
+    """The weights are the softmax of the selector's scores; a reward trains the selector (Eqs. 6 to 8).
 
-    The selector is any network that scores the listed solutions, `[B,K]`, higher = preferred; in the paper it sees
-    the prediction of a lagged copy of the prediction network against each listed solution (`LaggedCopy`). The reward
-    comes from the live network. Take both losses before either network is updated.
+    The selector is any network that scores the listed solutions, `[B,K]`, higher = preferred. In the paper its input is
+    the prediction of a lagged copy of the prediction network and each listed solution (`LaggedCopy`). The reward comes
+    from the live network. Compute both losses before either network is updated.
 
     Args:
         sample: train the network on one solution drawn from the policy (Eq. 8), instead of on the expected loss.
         reinforce: train the selector by REINFORCE on one drawn solution, with the policy's expected reward as the
             baseline, instead of by the exact policy gradient (Eq. 7).
-        entropy_bonus: adds this times the policy's entropy to the reward (not in the paper).
-        epsilon: the policy takes any listed solution with this probability (not in the paper).
-        per_step: scores, weights and rewards of every step, `[T,B,K]`. False: one policy for all steps, and the mean
+        entropy_bonus: the factor of the policy's entropy, which is added to the reward (not in the paper).
+        epsilon: with this probability the policy takes any listed solution (not in the paper).
+        per_step: scores, weights and rewards for every step, `[T,B,K]`. False: one policy for all steps, and the mean
             of the rewards over the steps.
         reward: how well a listed solution agrees with the live prediction. None: `hamming_reward` with
-            `CategoricalNLL`, `binary_hamming_reward` with `BinaryNLL`; a pair loss of your own needs a choice.
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too.
+            `CategoricalNLL`, `binary_hamming_reward` with `BinaryNLL`; it is required with a pair loss of your own.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class SelectR(WeightedLoss):
 
         Args:
             logits: `[B,R,V]` or `[T,B,R,V]`, of the live network.
-            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
-            mask: `[B,K]` bool, which of the solutions are real. A row without any is left out of the mean.
+            solutions: `[B,K,R]` int64, values 0..V-1 where the mask is True, anything where it is False.
+            mask: `[B,K]` bool, False for padding. A query without listed solutions is left out of the mean.
             scores: `[B,K]` (per step `[T,B,K]`), of the selector.
             variable_mask: `[B,R]` bool, False leaves a variable out.
-            generator: where to draw from, if `sample`.
-            noise: `[B,K]` (per step `[T,B,K]`), drawn before by `draw_noise`, instead of a generator.
+            generator: the generator to draw from, if `sample`.
+            noise: `[B,K]` (per step `[T,B,K]`), drawn by `draw_noise`, instead of a generator.
         """
         pair_losses = self.pair_losses(logits, solutions, mask, variable_mask=variable_mask)
         return self.reduce(pair_losses, mask, scores, generator=generator, noise=noise)
@@ -88,7 +88,7 @@ class SelectR(WeightedLoss):
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
-        """Return the prediction network's loss from pair losses `[B,K]` or `[T,B,K]` of any making."""
+        """Return the prediction network's loss from pair losses `[B,K]` or `[T,B,K]` that you computed."""
         weights = self.weights(pair_losses, mask, scores, generator=generator, noise=noise)
         losses = self._take(pair_losses, "pair_losses", mask)
         return mean(weighted_sum(losses, weights), (weights != 0).any(-1))
@@ -103,7 +103,7 @@ class SelectR(WeightedLoss):
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
-        """Return the weights of the listed solutions, without a gradient; of the pair losses only the shape matters."""
+        """Return the weights of the listed solutions, without a gradient; only the shape of the pair losses is used."""
         losses = self._take(pair_losses, "pair_losses", mask)
         log_policy = self._log_policy(scores, mask, losses.shape)
         weights = (log_policy.exp() * mask).to(losses.dtype)
@@ -124,16 +124,16 @@ class SelectR(WeightedLoss):
         """Return the selector's loss: minus the expected reward, mean over the MS queries (Eq. 6).
 
         The logits get no gradient from it. With the same `noise` as in the call, both networks learn from the same
-        draw. With `reinforce` the value is minus the reward of the draw, and its gradient the REINFORCE estimate.
+        draw. With `reinforce` the value is minus the reward of the draw, and its gradient is the REINFORCE estimate.
 
         Args:
             logits: `[B,R,V]` or `[T,B,R,V]`, of the live network.
-            solutions: `[B,K,R]` int64 with values 0..V-1 where the mask is True, and anything elsewhere.
-            mask: `[B,K]` bool, which of the solutions are real. OS queries, with one, teach the selector nothing.
+            solutions: `[B,K,R]` int64, values 0..V-1 where the mask is True, anything where it is False.
+            mask: `[B,K]` bool, True for a listed solution, False for padding. OS queries do not train the selector.
             scores: `[B,K]` (per step `[T,B,K]`), of the selector.
             variable_mask: `[B,R]` bool, False leaves a variable out.
-            generator: where to draw from, if `reinforce`.
-            noise: `[B,K]` (per step `[T,B,K]`), drawn before by `draw_noise`, instead of a generator.
+            generator: the generator to draw from, if `reinforce`.
+            noise: `[B,K]` (per step `[T,B,K]`), drawn by `draw_noise`, instead of a generator.
         """
         self._check(logits, solutions, mask, variable_mask)
         reward = self.reward or _reward_of(self.pair_loss)
@@ -150,7 +150,7 @@ class SelectR(WeightedLoss):
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
-        """Return the selector's loss from rewards `[B,K]` or `[T,B,K]` of any making; higher = better."""
+        """Return the selector's loss from rewards `[B,K]` or `[T,B,K]` that you computed; higher = better."""
         rewards = self._take(rewards, "rewards", mask).detach().where(mask, 0.0)
         log_policy = self._log_policy(scores, mask, rewards.shape)
         policy = log_policy.exp() * mask
@@ -166,7 +166,7 @@ class SelectR(WeightedLoss):
         return mean(-expected.where(multiple, 0.0), multiple)
 
     def _log_policy(self, scores: Tensor, mask: Tensor, shape: torch.Size) -> Tensor:
-        """Log-probability of each listed solution, in the shape of the pair losses or rewards; 0 at padding."""
+        """Return the log-probability of each listed solution, in the shape of the losses or rewards; 0 at padding."""
         check_per_solution(scores, "scores", mask, with_steps=self.per_step)
         if self.per_step:
             same = scores.shape == shape or (scores.dim() == 2 and shape[0] == 1)
@@ -183,5 +183,5 @@ def _reward_of(pair_loss: PairLoss) -> Reward:
     """Choose the paper's reward for the prediction that a pair loss trains."""
     if isinstance(pair_loss, BinaryNLL):
         return binary_hamming_reward
-    expect(isinstance(pair_loss, CategoricalNLL), "reward", "a reward for a pair loss of your own", None)
+    expect(isinstance(pair_loss, CategoricalNLL), "reward", "a reward, since the pair loss is your own", None)
     return hamming_reward

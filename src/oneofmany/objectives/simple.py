@@ -1,4 +1,4 @@
-"""The three objectives that do not look at the losses: Naive, Random, Unique (Sections 3.2 and 4.2)."""
+"""The three objectives whose weights do not depend on the losses: Naive, Random, Unique (Sections 3.2 and 4.2)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .weighting import one_hot, uniform
 
 
 class Naive(Objective):
-    """The sum over all listed solutions, each of which counts 1 (Eq. 1).
+    """The sum of the losses of all listed solutions (Eq. 1).
 
     Args:
-        mean_over_listed: the variant that divides by the number of listed solutions of the query, so that queries
-            with many solutions do not count more.
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too.
+        mean_over_listed: divide by the query's number of listed solutions, so that queries with many solutions do not
+            count more.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors.
     """
 
     equal_weights = True
@@ -32,14 +32,14 @@ class Naive(Objective):
 
 
 class Random(Objective):
-    """One arbitrary solution of each query, the same throughout training (Section 4.2): the first that is listed.
+    """The loss of one arbitrary solution of each query, the same throughout training: the first listed (Section 4.2).
 
-    The data decide: whoever builds them shuffles the listed solutions of a query once. Then the choice is the same
-    in every epoch, in every order of the queries and after a restart.
+    Shuffle the listed solutions of a query once, when the data is built. Then the choice is the same in every epoch, in
+    every order of the queries and after a restart.
 
     Args:
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors.
     """
 
     equal_weights = True
@@ -52,11 +52,11 @@ class Random(Objective):
 
 
 class Unique(Objective):
-    """Only the queries with one listed solution (Section 4.2); the mean is over those.
+    """The mean loss of the queries with one listed solution; the others are left out (Section 4.2).
 
     Args:
-        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` where None.
-        validate: check the values of the tensors too.
+        pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        validate: also check the values of the tensors.
     """
 
     equal_weights = True

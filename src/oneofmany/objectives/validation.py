@@ -1,4 +1,4 @@
-"""What is checked before anything is computed: every failure names the argument, what was expected and what came."""
+"""Checks of the arguments: every error names the argument, what was expected and what was passed."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import torch
 from torch import Tensor
 
 
-def expect(condition: bool, name: str, expected: str, given: object) -> None:
-    """Raise a `ValueError` that names the argument, what was expected and what was given."""
+def expect(condition: bool, name: str, expected: str, got: object) -> None:
+    """Raise a `ValueError` that names the argument, what was expected and what was passed."""
     if not condition:
-        raise ValueError(f"{name}: expected {expected}, given {given}")
+        raise ValueError(f"{name}: expected {expected}, got {got}")
 
 
 def expect_tensor(value: object, name: str, *, dtype: torch.dtype | None = None) -> None:
     """Check that `value` is a tensor of `dtype` (None: any real floating-point type)."""
     if not isinstance(value, Tensor):
-        raise ValueError(f"{name}: expected a torch.Tensor, given {type(value).__name__}")
+        raise ValueError(f"{name}: expected a torch.Tensor, got {type(value).__name__}")
     if dtype is None:
         expect(value.dtype.is_floating_point, name, "a floating-point dtype", value.dtype)
     elif value.dtype != dtype:
-        raise ValueError(f"{name}: expected dtype {dtype}, given {value.dtype}")
+        raise ValueError(f"{name}: expected dtype {dtype}, got {value.dtype}")
 
 
 def expect_shape(value: Tensor, name: str, layout: str, shape: Sequence[int]) -> None:
     """Check the whole shape of `value`; `layout` names its axes in the message, as in `[B,K]`."""
     if value.shape != tuple(shape):
-        raise ValueError(f"{name}: expected shape {layout} = {list(shape)}, given shape {list(value.shape)}")
+        raise ValueError(f"{name}: expected shape {layout} = {list(shape)}, got shape {list(value.shape)}")
 
 
 def expect_axes(right: bool, value: Tensor, name: str, expected: str) -> None:
-    """Check something about the shape of `value` that is not its whole."""
+    """Check a part of the shape of `value`: `right` is the result."""
     if not right:
-        raise ValueError(f"{name}: expected {expected}, given shape {list(value.shape)}")
+        raise ValueError(f"{name}: expected {expected}, got shape {list(value.shape)}")
 
 
 def expect_device(value: Tensor, name: str, device: torch.device) -> None:
-    """Check that `value` lies where the other tensors lie."""
+    """Check that `value` is on the device of the other tensors."""
     if value.device != device:
-        raise ValueError(f"{name}: expected device {device}, given device {value.device}")
+        raise ValueError(f"{name}: expected device {device}, got device {value.device}")
 
 
 def check_mask(mask: Tensor) -> None:
@@ -67,7 +67,7 @@ def check_logits(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None
 
 
 def check_per_solution(values: Tensor, name: str, mask: Tensor, *, with_steps: bool = True) -> None:
-    """Check floats with one number per listed solution: `[B,K]` like the mask, or `[T,B,K]` where steps are allowed."""
+    """Check floats with one number per listed solution: `[B,K]` like the mask, or `[T,B,K]` if steps are allowed."""
     expect_tensor(values, name)
     right = values.dim() == 2 or (with_steps and values.dim() == 3 and values.shape[0] > 0)
     if not right or values.shape[-2:] != mask.shape:
@@ -77,25 +77,25 @@ def check_per_solution(values: Tensor, name: str, mask: Tensor, *, with_steps: b
 
 
 def may_look_at_values(tensor: Tensor) -> bool:
-    """Whether values can be read back: not while a compiled graph is traced or a CUDA graph is captured."""
+    """Return whether values can be read: not while a graph is traced by the compiler or captured by CUDA."""
     if torch.compiler.is_compiling():
         return False
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def check_solution_values(solutions: Tensor, mask: Tensor, variable_mask: Tensor | None, values: int) -> None:
-    """Check that the listed solutions hold 0..V-1 in every variable that counts. Waits for the device."""
+    """Check that the listed solutions hold 0..V-1 in every variable that is not masked. Waits for the device."""
     wrong = ((solutions < 0) | (solutions >= values)) & mask.unsqueeze(-1)
     if variable_mask is not None:
         wrong = wrong & variable_mask.unsqueeze(1)
     if wrong.any():
         place = wrong.nonzero()[0].tolist()
-        given = f"{int(solutions[tuple(place)])} at solutions{place}"
-        raise ValueError(f"solutions: expected values 0..{values - 1} where mask is True, given {given}")
+        got = f"{int(solutions[tuple(place)])} at solutions{place}"
+        raise ValueError(f"solutions: expected values 0..{values - 1} where mask is True, got {got}")
 
 
 def check_noise_values(noise: Tensor) -> None:
-    """Check that the noise is uniform noise: every number in [0, 1). Waits for the device."""
+    """Check that every number of the noise is in [0, 1). Waits for the device."""
     low, high = noise.aminmax()
     expect(bool((low >= 0) & (high < 1)), "noise", "values in [0, 1)", f"{float(low)} to {float(high)}")
 

@@ -1,4 +1,4 @@
-"""What a network sees: a batch of queries of one problem, with their listed solutions."""
+"""A batch of queries of one problem with their listed solutions: the input of a network."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ class Batch:
     Args:
         query: int64 [B, R], 0 = blank, 1..V = given.
         solutions: int64 [B, K, R] listed solutions with values 0..V-1, padded.
-        mask: bool [B, K], which listed solutions are real.
-        total: int64 [B], all solutions that exist; -1 where unknown.
-        problem: the problem that all of these belong to.
-        relations: int64 [B, M, 2], pairs (a, b) meaning variable a < variable b, -1 for padding; None without.
+        mask: bool [B, K], True for a listed solution, False for padding.
+        total: int64 [B], how many solutions exist; -1 if unknown.
+        problem: the problem of all queries.
+        relations: int64 [B, M, 2], pairs (a, b) meaning variable a < variable b, -1 for padding; None if there are no
+            relations.
     """
 
     query: Tensor
@@ -33,7 +34,7 @@ class Batch:
         return len(self.query)
 
     def __getitem__(self, rows: slice | Tensor) -> Batch:
-        """The batch of some of the queries."""
+        """Return the batch of some of the queries."""
         relations = None if self.relations is None else self.relations[rows]
         return replace(
             self,

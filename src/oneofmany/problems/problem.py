@@ -1,4 +1,4 @@
-"""A problem: choices, rules, and the checker that serves every task."""
+"""A problem: choices, rules, and one checker for every task."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Problem:
 
     Choice ``variable * values + value`` says that ``variable`` takes ``value`` (values count from 0 here; in queries
     and files 0 is blank and values count from 1). Every variable takes exactly one value: that rule is added with kind
-    ``variable`` where ``rules`` does not list it.
+    ``variable`` if ``rules`` does not list it.
 
     Args:
         task: name of the task, for example ``sudoku``.
         size: the task's size, for example 9.
-        variables: R, how many variables are filled in.
-        values: V, with how many values each.
+        variables: R, the number of variables.
+        values: V, the number of values that a variable can take.
         rules: the rules that hold for every query.
-        options: what else the task's builder was called with (a Sudoku's box shape).
-        relation_kind: the kind of the rules that a query's relations a < b stand for, or None if the task has none.
+        options: other arguments of the task's builder (a Sudoku's box shape).
+        relation_kind: the kind of the rules that a query's relations a < b imply; None if the task has no relations.
     """
 
     task: str
@@ -58,7 +58,7 @@ class Problem:
             )
         for rule in self.rules:
             if not rule.choices or len(set(rule.choices)) != len(rule.choices):
-                raise ValueError(f"a rule of kind {rule.kind!r} has no or repeated choices: {rule.choices}")
+                raise ValueError(f"a rule of kind {rule.kind!r} has no choices or repeated ones: {rule.choices}")
             if min(rule.choices) < 0 or max(rule.choices) >= self.choices:
                 raise ValueError(
                     f"a rule of kind {rule.kind!r} names a choice outside 0..{self.choices - 1}: {rule.choices}"
@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def choices(self) -> int:
-        """C = R * V."""
+        """The number of choices, C = R * V."""
         return self.variables * self.values
 
     @cached_property
@@ -93,7 +93,7 @@ class Problem:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """bool [G]: exactly one (True) or at most one."""
+        """bool [G]: True for exactly-one rules, False for at-most-one rules."""
         return np.array([rule.exact for rule in self.rules])
 
     @cached_property
@@ -106,7 +106,7 @@ class Problem:
         return {}
 
     def same_as(self, other: Problem) -> bool:
-        """Whether both have the same choices and rules."""
+        """Return whether both have the same choices and rules."""
         return self is other or (
             (self.task, self.size, self.variables, self.values, self.rules, self.relation_kind)
             == (other.task, other.size, other.variables, other.values, other.rules, other.relation_kind)
@@ -119,7 +119,7 @@ class Problem:
     # ---- relations -------------------------------------------------------------------------------------------------
 
     def relation_members(self, relations: Tensor) -> Tensor:
-        """The rules that relations stand for: a < b is, for every value d, at most one of {a >= d} and {b <= d}.
+        """Return the rules that relations imply: a < b is, for every value d, at most one of {a >= d} and {b <= d}.
 
         Args:
             relations: int64 [B, M, 2] variable pairs (a, b), -1 for padding.
@@ -140,7 +140,7 @@ class Problem:
     # ---- the checker -----------------------------------------------------------------------------------------------
 
     def check(self, answers: Tensor, query: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
-        """Which answers are solutions: they keep the givens and satisfy every rule.
+        """Return which answers are solutions: those that keep the givens and satisfy every rule.
 
         Args:
             answers: integer [B, R] full assignments with values 0..V-1 (anything outside is invalid), or
@@ -175,7 +175,7 @@ class Problem:
         return valid
 
     def _on(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """``members`` and ``exact`` on a device, placed there once: a graph of CUDA work can hold no transfer."""
+        """``members`` and ``exact`` on a device, copied there once: a CUDA graph cannot contain the transfer."""
         if device not in self._placed:
             self._placed[device] = (
                 torch.as_tensor(self.members, device=device),
@@ -201,10 +201,10 @@ class Problem:
 
     @staticmethod
     def _count(flat: Tensor, members: Tensor) -> Tensor:
-        """How many choices of every rule are taken: bool [B, C], int64 [G, W] -> int64 [B, G]."""
+        """Count the choices of every rule that are taken: bool [B, C], int64 [G, W] -> int64 [B, G]."""
         return (flat[:, members.clamp_min(0)] & (members >= 0)).sum(-1)
 
 
 def lines(kind: str, groups: Iterable[Iterable[Any]], exact: bool = True) -> list[Rule]:
-    """One rule of the same kind for every group of choices."""
+    """Make one rule of this kind for every group of choices."""
     return [Rule(kind, tuple(int(choice) for choice in group), exact) for group in groups]

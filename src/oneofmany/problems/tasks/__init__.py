@@ -1,4 +1,4 @@
-"""One module per task, each with the same few functions."""
+"""The tasks of the paper, one module each, with the same functions."""
 
 from oneofmany.problems.tasks import futoshiki, nqueens, sudoku
 from oneofmany.problems.tasks.task import Query, Task

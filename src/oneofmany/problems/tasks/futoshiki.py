@@ -21,10 +21,9 @@ RELATION = re.compile(r"r(\d{1,2})c(\d{1,2})([<>])r(\d{1,2})c(\d{1,2})", re.ASCI
 def futoshiki(n: int, inequalities: Iterable[tuple[int, int]] = ()) -> Problem:
     """Futoshiki on an n x n grid.
 
-    A query's own inequalities are its relations, which checker, enumerator and networks take beside it. Inequalities
-    that hold for every query, pairs (a, b) meaning cell a < cell b with cells counted row by row from 0, can be made
-    part of the problem. Kinds: ``cell`` (a cell takes one value), ``line`` (a row or column takes a value once),
-    ``inequality``.
+    Inequalities that differ from query to query are relations and are passed along with the query. ``inequalities``
+    are those that hold for every query: pairs (a, b) meaning cell a < cell b, with cells counted row by row from 0.
+    Kinds: ``cell`` (a cell takes one value), ``line`` (a row or column takes a value once), ``inequality``.
     """
     return _futoshiki(n, tuple((int(a), int(b)) for a, b in inequalities))
 
@@ -53,8 +52,8 @@ def parse(text: str) -> Query:
     """Read the one-line form or a drawn grid.
 
     One line: n*n cells as in Sudoku, then relations such as ``r1c1<r1c2`` separated by spaces. Drawn: a line for each
-    row with ``<`` and ``>`` between cells, and between two rows an optional line with ``^`` (the upper cell is
-    smaller) and ``v`` (the lower cell is smaller) under the cells they belong to.
+    row, with ``<`` and ``>`` between cells. A line between two rows is optional and has ``^`` (the upper cell is
+    smaller) or ``v`` (the lower cell is smaller) under a cell.
     """
     rows = [line for line in text.split("\n") if line.strip()]
     if not rows:
@@ -90,7 +89,7 @@ def _parse_grid(rows: list[str]) -> Query:
     cell_rows = [line for line in rows if is_row(line)]
     n = len(cell_rows)
     values, relations = [], []
-    columns: list[int] = []  # where the cells of the row above stand
+    columns: list[int] = []  # the positions of the cells in the row above
     row = -1
     for line in rows:
         if is_row(line):
@@ -101,7 +100,7 @@ def _parse_grid(rows: list[str]) -> Query:
                     f"row {row + 1} of the grid has {len(columns)} cells, expected {n}, as many as there are rows"
                 )
             if above and above != columns:
-                raise ValueError(f"the cells of row {row + 1} of the grid do not stand under those of the row before")
+                raise ValueError(f"the cells of row {row + 1} of the grid are not aligned with those of the row above")
             values.append(parse_cells("".join(line[i] for i in columns), n))
             for c, between in enumerate(line[i + 1 : j].strip() for i, j in pairwise(columns)):
                 a, b = row * n + c, row * n + c + 1
@@ -110,13 +109,13 @@ def _parse_grid(rows: list[str]) -> Query:
                 elif between:
                     raise ValueError(f"row {row + 1} of the grid has {between!r} between two cells, expected < or >")
             if line[: columns[0]].strip() or line[columns[-1] + 1 :].strip():
-                raise ValueError(f"row {row + 1} of the grid has an inequality that stands beside no second cell")
+                raise ValueError(f"row {row + 1} of the grid has an inequality without a cell on each side")
         else:
             for i, sign in enumerate(line.lower()):
                 if sign.isspace():
                     continue
                 if i not in columns or row == n - 1:
-                    raise ValueError(f"the {sign!r} below row {row + 1} of the grid stands between no two cells")
+                    raise ValueError(f"the {sign!r} below row {row + 1} of the grid is not between two cells")
                 a = row * n + columns.index(i)
                 relations.append((a, a + n) if sign == "^" else (a + n, a))
     return Query(futoshiki(n), np.concatenate(values), _distinct(relations))
@@ -127,7 +126,7 @@ def _distinct(relations: list[tuple[int, int]]) -> np.ndarray:
 
 
 def format_line(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:
-    """Write values uint8 [R] and relations int16 [M, 2] (padding is left out) as ``parse`` reads them."""
+    """Write values uint8 [R] and relations int16 [M, 2] (padding is left out) in the form that ``parse`` reads."""
     n = problem.size
     pairs = [f"r{a // n + 1}c{a % n + 1}<r{b // n + 1}c{b % n + 1}" for a, b in relations.tolist() if a >= 0]
     return " ".join(["".join(symbol(int(v)) for v in values), *pairs])
@@ -142,7 +141,7 @@ def draw(
 ) -> str:
     """Draw the grid with its inequalities, in the form that ``parse`` reads; blank cells are dots.
 
-    Relations between cells that are no neighbours cannot be drawn and follow below the grid.
+    Relations between cells that are not neighbours are left out.
     """
     n = problem.size
     known = np.ones(n * n, bool) if given is None else given

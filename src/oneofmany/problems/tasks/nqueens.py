@@ -14,8 +14,8 @@ from oneofmany.problems.tasks.task import NO_RELATIONS, Paint, Query, Task, plai
 def nqueens(n: int) -> Problem:
     """N-Queens on an n x n board: variables are rows, values are columns.
 
-    Rows and columns hold exactly one queen (kind ``line``), diagonals and anti-diagonals of at least two cells at most
-    one (kind ``diagonal``).
+    Every row and column holds exactly one queen (kind ``line``). Every diagonal and anti-diagonal of two or more cells
+    holds at most one (kind ``diagonal``).
     """
     if not 1 <= n <= 255:
         raise ValueError(f"n: expected 1 to 255 queens, got {n}")
@@ -44,7 +44,7 @@ def parse(text: str) -> Query:
 
 
 def format_line(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:
-    """Write values uint8 [R] as ``parse`` reads them."""
+    """Write values uint8 [R] in the form that ``parse`` reads."""
     return " ".join(str(v) if v else "." for v in values)
 
 
@@ -55,7 +55,7 @@ def draw(
     given: np.ndarray | None = None,
     paint: Paint = plain,
 ) -> str:
-    """Draw the board, one line a row; blank rows are dots."""
+    """Draw the board, one line per row; blank rows are dots."""
     n = problem.size
     known = np.ones(n, bool) if given is None else given
     rows = [" ".join(paint("Q", bool(known[r])) if values[r] == c + 1 else "·" for c in range(n)) for r in range(n)]

@@ -35,7 +35,7 @@ def sudoku(box_rows: int = 3, box_columns: int = 3) -> Problem:
 
 
 def box_shape(n: int) -> tuple[int, int]:
-    """The squarest box of n cells, wider than high: 6 -> (2, 3)."""
+    """Return the squarest box (rows, columns) of n cells, at least as wide as high: 6 -> (2, 3)."""
     if not 1 <= n <= len(SYMBOLS):
         raise ValueError(f"size: expected a Sudoku of 1 to {len(SYMBOLS)} values, got {n}")
     rows = next(r for r in range(isqrt(n), 0, -1) if n % r == 0)
@@ -43,7 +43,7 @@ def box_shape(n: int) -> tuple[int, int]:
 
 
 def of_size(n: int, box_rows: int | None = None, box_columns: int | None = None) -> Problem:
-    """The Sudoku with n values; the box shape is the squarest one unless it is given."""
+    """The Sudoku with n values. By default its boxes are as square as possible."""
     if box_rows is None and box_columns is None:
         return sudoku(*box_shape(n))
     rows = box_rows or n // (box_columns or 1)
@@ -54,7 +54,7 @@ def of_size(n: int, box_rows: int | None = None, box_columns: int | None = None)
 
 
 def parse(text: str) -> Query:
-    """Read one line of n*n characters, row by row: ``.`` or ``0`` blank, ``1``-``9`` then ``A``-``P``."""
+    """Read one line of n*n characters, row by row: ``.`` or ``0`` for blank, ``1``-``9``, then ``A``-``P``."""
     text = text.strip()
     n = isqrt(len(text))
     if n == 0 or n * n != len(text) or n > len(SYMBOLS):
@@ -65,7 +65,7 @@ def parse(text: str) -> Query:
 
 
 def format_line(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:
-    """Write values uint8 [R] as ``parse`` reads them."""
+    """Write values uint8 [R] in the form that ``parse`` reads."""
     return "".join(symbol(int(v)) for v in values)
 
 

@@ -1,4 +1,4 @@
-"""A task: how its problems are built, and how its queries are read and written."""
+"""A task: how its problems are built, and how its queries are read, written and drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLANKS = ".0"
 SYMBOLS = "123456789ABCDEFGHIJKLMNOP"
 
 Paint = Callable[[str, bool], str]
-"""Turns the text of one cell, and whether it is given, into what is shown (colours, for example)."""
+"""Takes the text of a cell and whether the cell is given; returns the text to show, with colours for example."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +22,9 @@ class Query:
     """One query as read from text.
 
     Args:
-        problem: the problem, whose size came from the text.
+        problem: the problem, of the size found in the text.
         values: uint8 [R], 0 = blank, 1..V = given.
-        relations: int16 [M, 2], pairs (a, b) meaning variable a < variable b; [0, 2] for tasks without.
+        relations: int16 [M, 2], pairs (a, b) meaning variable a < variable b; [0, 2] if there are none.
     """
 
     problem: Problem
@@ -38,20 +38,20 @@ class Drawing(Protocol):
     def __call__(
         self, problem: Problem, values: np.ndarray, relations: np.ndarray, given: np.ndarray, paint: Paint
     ) -> str:
-        """Draw ``values`` uint8 [R] (0 = blank); ``given`` bool [R] says which of them were given."""
+        """Draw ``values`` uint8 [R] (0 = blank); ``given`` bool [R] marks the given ones."""
         ...
 
 
 @dataclass(frozen=True)
 class Task:
-    """Everything that a task consists of: the same few functions for every puzzle.
+    """A task: its name and the same four functions for every puzzle.
 
     Args:
-        name: as in file headers and on the command line.
+        name: the name in file headers and on the command line.
         problem: builds the problem of a size; keyword arguments are the problem's ``options``.
-        parse: reads one query from text; raises ValueError with one sentence otherwise.
+        parse: reads one query from text; raises ValueError in one sentence if it cannot.
         format: writes values [R] and relations [M, 2] in the one-line text form that ``parse`` reads.
-        draw: draws a board for people.
+        draw: draws a board as text for people.
     """
 
     name: str
@@ -66,17 +66,17 @@ NO_RELATIONS.setflags(write=False)
 
 
 def plain(text: str, given: bool) -> str:
-    """Paint nothing."""
+    """Return the text of a cell unchanged."""
     return text
 
 
 def symbol(value: int) -> str:
-    """The character of a value 1..25, ``.`` for 0."""
+    """Return the character of a value 1..25, ``.`` for 0."""
     return SYMBOLS[value - 1] if value else "."
 
 
 def parse_cells(text: str, size: int) -> np.ndarray:
-    """Read characters as values: ``.`` or ``0`` is blank, ``1``-``9`` then ``A``-``P``; uint8 [len(text)]."""
+    """Read characters as values: ``.`` or ``0`` is blank, ``1``-``9``, then ``A``-``P``; returns uint8 [len(text)]."""
     if size > len(SYMBOLS):
         raise ValueError(f"size {size} is larger than {len(SYMBOLS)}, the largest that has a symbol for every value")
     known = dict.fromkeys(BLANKS, 0) | {s: i + 1 for i, s in enumerate(SYMBOLS[:size])}
