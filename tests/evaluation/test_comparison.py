@@ -7,14 +7,13 @@ import pytest
 
 from evaluated_runs import made
 from oneofmany.data.dataset import Dataset
-from oneofmany.evaluation import compare_runs, evaluate_run, load_predictions
+from oneofmany.evaluation import compare_runs, evaluate_run, load_predictions, read_record, save_record
 from oneofmany.files import FileError
-from oneofmany.runs import read_record, save_record
 
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two runs that were evaluated on ``test``, with the data beside them."""
+    """Two runs that were evaluated on ``test``, and the data."""
     folder = shutil.copytree(made(), tmp_path / "here")
     for name in ("minloss", "selectr"):
         evaluate_run(folder / name, folder / "test.safetensors")
