@@ -43,7 +43,7 @@ def untrained(problem, **settings):
 
 
 class Fixed(TaskNetwork):
-    """Says what it was told to say."""
+    """Answers with the given logits."""
 
     def __init__(self, logits, readout, value_offset):
         super().__init__()
@@ -69,7 +69,7 @@ def test_answers_are_checked_and_in_the_order_of_the_queries():
         assert answer.source == "network"
         assert 0 < answer.confidence <= 1
         assert answer.seconds > 0
-    assert sum(answer.valid for answer in answers) > 12  # the network has learnt something
+    assert sum(answer.valid for answer in answers) > 12  # the network has learned something
     assert not answers[-1].valid
     assert not answers[-2].valid
 
@@ -279,9 +279,9 @@ def test_bad_settings():
             Solver(untrained(board), **settings)
     with pytest.raises(ValueError, match="has no steps"):
         Solver(untrained(board, kind="nlm"), steps=3)
-    with pytest.raises(ValueError, match="starts from no noise"):
+    with pytest.raises(ValueError, match="has no noise"):
         Solver(untrained(sudoku(2, 2), kind="rrn"), starts=2)
-    with pytest.raises(ValueError, match="starts from no noise"):
+    with pytest.raises(ValueError, match="has no noise"):
         Solver(untrained(board, kind="nlm")).distinct(queries_of("nqueens", ". . . ."), 2)
     with pytest.raises(ValueError, match="expected at least 1 answer"):
         Solver(untrained(board)).distinct(queries_of("nqueens", ". . . ."), 0)
