@@ -244,7 +244,12 @@ def test_a_class_for_blank():
 @pytest.mark.parametrize(
     ("saved", "good", "bad", "message"),
     [
-        (lambda: untrained(nqueens(5)), ("nqueens", ". . . ."), ("sudoku", "." * 16), "no rules of kind cell and box"),
+        (
+            lambda: untrained(nqueens(5)),
+            ("nqueens", ". . . ."),
+            ("sudoku", "." * 16),
+            "no weights for rules of kind cell and box",
+        ),
         (lambda: untrained(nqueens(5)), ("nqueens", "."), ("futoshiki", "0000 r1c1<r1c2"), "of kind cell and ineq"),
         (lambda: untrained(sudoku(2, 2)), ("futoshiki", "0000"), ("futoshiki", "0000 r1c1<r1c2"), "of kind ineq"),
         (

@@ -52,7 +52,7 @@ def check_tensor(name: str, value: Tensor | None, shape: tuple[int, ...], device
     if tuple(value.shape) != shape or not value.is_floating_point():
         raise ValueError(f"{name}: expected floating point {list(shape)}, got {value.dtype} {list(value.shape)}")
     if value.device != device:
-        raise ValueError(f"{name}: expected device {device}, as the query, got {value.device}")
+        raise ValueError(f"{name}: expected the query's device {device}, got {value.device}")
 
 
 def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relations_as_rules: bool) -> RuleTables:
@@ -64,7 +64,7 @@ def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relat
         raise ValueError(f"query: expected int64, got {query.dtype}")
     device = next(network.parameters()).device
     if query.device != device:
-        raise ValueError(f"query: expected device {device}, as the network, got {query.device}")
+        raise ValueError(f"query: expected the network's device {device}, got {query.device}")
     if relations is not None:
         if relations.ndim != 3 or relations.shape[0] != len(query) or relations.shape[2] != 2:
             raise ValueError(f"relations: expected [{len(query)}, M, 2], got {list(relations.shape)}")

@@ -73,7 +73,7 @@ class EquivariantNetwork(TaskNetwork):
             return (
                 f"the network was trained on {self._trained} and has no weights for rules of kind "
                 f"{' and '.join(unknown)}, so it cannot answer {problem.task} {problem.size}: "
-                f"name a network of {problem.task}"
+                f"use a network for {problem.task}"
             )
         return None
 
