@@ -216,7 +216,7 @@ def bad_input(folder):
     yield (run, folder / "sudoku6.safetensors"), "sudoku 6"
     yield (folder / "rrn.safetensors", folder / "sudoku6.safetensors"), "bound to sudoku 4"
     yield (folder / "nlm.safetensors", data, "--steps", 3), "no steps"
-    yield (folder / "nlm.safetensors", data, "--starts", 2), "no noise"
+    yield (folder / "nlm.safetensors", data, "--starts", 2), "without noise"
     yield (run, data, "--starts", 2, "--steps", 1), "confidence"
     yield (run, data, "--starts", 0), "at least 1"
     yield (run, data, "--batch", 0), "at least 1"

@@ -227,7 +227,7 @@ def test_a_network_that_thresholds_shows_blanks(call, tmp_path, write):
         (["nqueens", ". .", "--weights", "QUEENS", "--device", "cuda:99"], "--device: cuda:99 cannot be used here"),
         (["nqueens", ". .", "--weights", "QUEENS", "--steps", "0"], "steps: expected at least 1, got 0"),
         (["nqueens", ". .", "--weights", "QUEENS", "--batch", "0"], "batch size: expected at least 1, got 0"),
-        (["sudoku", "." * 16, "--weights", "QUEENS"], "trained on nqueens 5 and knows no rules of kind cell and box"),
+        (["sudoku", "." * 16, "--weights", "QUEENS"], "nqueens 5 and has no weights for rules of kind cell and box"),
         (["sudoku", "EMPTY", "--exact"], "holds no query"),
     ],
 )

@@ -271,14 +271,13 @@ def test_a_folder_that_exists(call, data, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.txt").write_text("years of work")
     assert refused(call, tmp_path, *arguments) == (
-        "oneofmany: run exists (it is no run): choose another folder with --out\n"
+        "oneofmany: run exists (it is not a run): choose another folder with --out\n"
     )
     (tmp_path / "run" / "thesis.txt").unlink()
     assert call(*arguments)[0] == 0
     sentence = refused(call, tmp_path, *arguments)
     assert (
-        sentence
-        == "oneofmany: run exists (it is a run, which --resume run continues): choose another folder with --out\n"
+        sentence == "oneofmany: run exists (it is a run; --resume run continues it): choose another folder with --out\n"
     )
 
 
@@ -297,4 +296,4 @@ def test_resuming_what_cannot_be(call, data, tmp_path):
     assert "leave out --data, --out" in sentence
     for state in (tmp_path / "run" / "state").iterdir():
         state.write_bytes(b"noise")
-    assert "no state is whole, so it cannot be resumed" in refused(call, tmp_path, "--resume", "run")
+    assert "every state is damaged, so it cannot be resumed" in refused(call, tmp_path, "--resume", "run")

@@ -24,7 +24,7 @@ from oneofmany.problems import nqueens
 
 
 class Table(nn.Module):
-    """Answers every query with logits [Q, R, V + offset] of ours."""
+    """Answers every query with given logits [Q, R, V + offset]."""
 
     def __init__(self, data, logits, value_offset=0):
         super().__init__()
@@ -39,7 +39,7 @@ class Table(nn.Module):
 
 
 class NoisyTable(Table):
-    """Two steps; the noise says whether the table or its reverse answers, how sure and after what change of mind."""
+    """Two steps; the noise sets whether the table or its reverse answers, how surely, and how far the belief moves."""
 
     def noise_shape(self, batch):
         return len(batch), 3
@@ -60,7 +60,7 @@ def logits_of(answers, values, offset=0):
 
 
 def mixed_answers(data, rng):
-    """Solutions, changed ones, those of other queries, of no relations, and anything: int64 [Q, R], 0..V-1."""
+    """int64 [Q, R], 0..V-1: solutions, changed ones, those of other queries, of no relations, and random values."""
     V, answers = data.problem.values, []
     free = solve(data.problem, data.query)
     for q in range(len(data)):
@@ -80,7 +80,7 @@ def mixed_answers(data, rng):
 
 
 def literally_valid(data, q, taken):
-    """Whether choices ``taken``, a set of (variable, value), solve query q: read off rules, givens and relations."""
+    """Whether choices ``taken``, a set of (variable, value), solve query q, by rules, givens and relations."""
     V = data.problem.values
     choices = {variable * V + value for variable, value in taken}
     for rule in data.problem.rules:
@@ -224,7 +224,7 @@ def test_threshold_readout_of_an_nlm():
     batch = next(DeviceData(QUEENS).in_order(len(QUEENS)))
     with torch.no_grad():
         logits = network(batch)
-        # An untrained network answers all or nothing: move its logits so that about one in seven is taken.
+        # An untrained network takes all choices or none: shift its logits so that about one in seven is taken.
         network.machine.readout.bias -= logits.quantile(6 / 7)
         taken = network(batch) > 0
     found = evaluate(network, QUEENS, readout="threshold", batch_size=16)
@@ -349,7 +349,7 @@ def test_progress():
 
 
 class NoSynchronisation(TorchDispatchMode):
-    """Refuses what makes the host wait for a device: a number read, or a shape that depends on values."""
+    """Refuse operations that make the host wait for a device: reading a number, or a shape that depends on values."""
 
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
         name = str(function)
@@ -417,7 +417,7 @@ def test_outcomes_must_fit_together():
         ({"readout": "sample"}, "readout: expected 'argmax' or 'threshold', got 'sample'"),
         ({"precision": "float16"}, "precision: expected 'float32' or 'bfloat16', got 'float16'"),
         ({"starts": 0}, "starts: expected at least 1, got 0"),
-        ({"starts": 2}, "starts: expected 1 for a network that takes no noise, got 2"),
+        ({"starts": 2}, "starts: expected 1 for a network without noise, got 2"),
         ({"batch_size": 0}, "batch_size: expected at least 1, got 0"),
         ({"steps": 3}, "steps: expected None for a network without steps"),
         ({"choose": "checker"}, "choose: expected 'residual' or 'confidence', got 'checker'"),
@@ -431,10 +431,10 @@ def test_bad_input(arguments, message):
 
 def test_more_bad_input():
     table = noisy()
-    with pytest.raises(ValueError, match="readout: expected 'argmax' for a network with a class of its own for blank"):
+    with pytest.raises(ValueError, match="readout: expected 'argmax' for a network with a blank class"):
         evaluate(Table(QUEENS, table.logits, 1), QUEENS, readout="threshold")
     single = EquivariantNetwork(QUEENS.problem, width=8, steps=1)
-    with pytest.raises(ValueError, match="choose: expected 'confidence' where there are no two steps to compare"):
+    with pytest.raises(ValueError, match="choose: expected 'confidence' if there are no two steps to compare"):
         evaluate(single, QUEENS, starts=2)
     with pytest.raises(ValueError, match="it has no queries"):
         evaluate(single, QUEENS.take(np.array([], int)))

@@ -13,7 +13,7 @@ from oneofmany.files import FileError
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two runs that were evaluated on ``test``, with the data beside them."""
+    """Two runs that were evaluated on ``test``, and the data."""
     folder = shutil.copytree(made(), tmp_path / "here")
     for name in ("minloss", "selectr"):
         evaluate_run(folder / name, folder / "test.safetensors")

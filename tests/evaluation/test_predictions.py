@@ -1,4 +1,4 @@
-"""The predictions file: what is written is read, whatever is wrong is said."""
+"""The predictions file: reading returns what was written, and errors are reported."""
 
 import json
 import struct
@@ -108,7 +108,7 @@ def test_a_dataset_is_no_prediction(tmp_path):
 
 
 def forged(path, header=None, tensors=None):
-    """A file of ours with another header or other tensors and a checksum that fits."""
+    """A predictions file with another header or other tensors and a matching checksum."""
     own = {"format": 1, "version": "0", "about": ABOUT} | (header or {})
     arrays = {name: getattr(some_outcomes(4), name) for name in DTYPES} | (tensors or {})
     arrays = {name: array for name, array in arrays.items() if array is not None}
@@ -124,7 +124,11 @@ def forged(path, header=None, tensors=None):
         ({"about": None}, {}, "holds no predictions"),
         ({"about": {}}, {}, "about: data, readout, steps, starts, choose, seed missing"),
         ({"about": ABOUT | {"data": {}}}, {}, "about: data.checksum, .* missing"),
-        ({"about": ABOUT | {"data": ABOUT["data"] | {"queries": 31}}}, {}, "tells of 31 queries, but 30 were answered"),
+        (
+            {"about": ABOUT | {"data": ABOUT["data"] | {"queries": 31}}},
+            {},
+            "names 31 queries, but there are 30 answers",
+        ),
         ({}, {"valid": None}, "its tensors are not answers, valid"),
         ({}, {"more": np.ones(3)}, "its tensors are not answers, valid"),
         ({}, {"checked": None}, "chosen and checked: expected both"),

@@ -1,4 +1,4 @@
-"""The record holds what the run folder and its predictions hold, and no place on a machine."""
+"""The record holds what the run folder and its predictions hold, and no absolute paths."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ KEYS = (
 
 @pytest.fixture
 def run(tmp_path):
-    """A SelectR run with an evaluation, of its own for every test."""
+    """A SelectR run with an evaluation, a new copy for every test."""
     shutil.copytree(made(), tmp_path / "here")
     evaluate_run(tmp_path / "here" / "selectr", tmp_path / "here" / "test.safetensors", device="cpu")
     return tmp_path / "here" / "selectr"
@@ -289,7 +289,7 @@ def test_a_small_file_cannot_unpack_to_more_than_its_queries_need(whole):
 
 
 def test_records_of_the_first_format_are_read(run):
-    """It said shares, intervals and scores by number of solutions and givens too, and no patience and times."""
+    """Version 1 stored shares, intervals and scores by number of solutions and givens, but no patience and times."""
     record = to_json(read_record(run))
     outcomes, _ = load_predictions(run / "predictions" / "test.safetensors")
     old = json.loads(json.dumps(record | {"format": 1, "name": "small/selectr/7"}))

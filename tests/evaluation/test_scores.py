@@ -43,7 +43,7 @@ def test_score():
 
 def test_a_share_of_nothing():
     assert Score(0, 0).as_dict() == {"correct": 0, "total": 0, "accuracy": None, "low": None, "high": None}
-    with pytest.raises(ValueError, match="total: a share of nothing"):
+    with pytest.raises(ValueError, match="total: expected at least 1, got 0"):
         wilson(0, 0)
 
 

@@ -74,8 +74,8 @@ def test_mcnemar(table):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: over_seeds([0.5, 0.6], [0.5]), "dev: expected 2 values, one a seed, got 1"),
-        (lambda: over_seeds([], []), "values: expected at least one finite number"),
+        (lambda: over_seeds([0.5, 0.6], [0.5]), "dev: expected 2 values, one per seed, got 1"),
+        (lambda: over_seeds([], []), "values: expected at least one number, all finite"),
         (lambda: over_seeds([float("nan")], [1]), "values: expected .* finite"),
         (lambda: over_seeds([1], [float("nan")]), "dev: expected .* finite"),
         (lambda: over_seeds([1, 2], [1, 2], 95), "level: expected a share"),

@@ -1,4 +1,4 @@
-"""Answers at test time: steps, early stop, noisy starts."""
+"""Answers at test time: steps, early stopping, noisy starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUERIES = batch_of(torch.tensor([[0, 0, 0, 0], [2, 0, 0, 0], [0, 4, 0, 0], [0, 0
 
 
 class Settling(nn.Module):
-    """Answers value (step mod 4) everywhere until the query's own step, and sticks to it from then on.
+    """Answers value (step mod 4) everywhere until the query's own step, and keeps it from then on.
 
     The step of a query is ten times its first given plus a tenth of its noise, so that starts differ.
     """
@@ -158,7 +158,7 @@ def test_only_a_few_steps_are_held_at_a_time():
 
 
 class Plain:
-    """A network without steps or noise, with a class of its own for blank."""
+    """A network without steps or noise, with a blank class."""
 
     value_offset = 1
 
@@ -175,7 +175,7 @@ def test_any_network_and_a_class_for_blank():
 
 
 class Stepwise(nn.Module):
-    """A network with steps that cannot go on from a state."""
+    """A network with steps that cannot continue from a state."""
 
     value_offset = 0
 

@@ -1,4 +1,4 @@
-"""What networks say about themselves: how their answers are read, and which problems they can answer."""
+"""The interface of networks: how their answers are read, and which problems they can answer."""
 
 import re
 
@@ -28,7 +28,7 @@ def test_every_network_says_how_it_is_read():
 def test_a_network_that_says_nothing_is_read_by_argmax():
     assert readout_of(lambda batch: batch) == "argmax"
     network = nn.Linear(2, 2)
-    network.readout = nn.Linear(2, 2)  # a layer of this name is no statement
+    network.readout = nn.Linear(2, 2)  # a layer of this name is not the setting
     assert readout_of(network) == "argmax"
     network = nn.Linear(2, 2)
     network.readout = "threshold"
@@ -49,10 +49,20 @@ def test_a_network_that_says_nothing_is_read_by_argmax():
         (lambda: RRN(sudoku(2, 3), width=4), sudoku(3, 2), None, "bound to sudoku 6"),
         (lambda: RRN(sudoku(2, 2), width=4), nqueens(4), None, "trained on sudoku 4 and cannot answer nqueens 4"),
         (lambda: EquivariantNetwork(nqueens(5), width=4), nqueens(9), None, None),
-        (lambda: EquivariantNetwork(nqueens(5), width=4), sudoku(2, 2), None, "no rules of kind cell and box"),
+        (
+            lambda: EquivariantNetwork(nqueens(5), width=4),
+            sudoku(2, 2),
+            None,
+            "no weights for rules of kind cell and box",
+        ),
         (lambda: EquivariantNetwork(sudoku(2, 2), width=4), futoshiki(4), None, None),
         (lambda: EquivariantNetwork(sudoku(2, 2), width=4), futoshiki(4), PADDING, None),
-        (lambda: EquivariantNetwork(sudoku(2, 2), width=4), futoshiki(4), HORIZONTAL, "no rules of kind inequality"),
+        (
+            lambda: EquivariantNetwork(sudoku(2, 2), width=4),
+            futoshiki(4),
+            HORIZONTAL,
+            "no weights for rules of kind inequality",
+        ),
         (lambda: EquivariantNetwork(sudoku(2, 2), width=4), futoshiki(4, [(0, 1)]), None, "of kind inequality"),
         (lambda: EquivariantNetwork(futoshiki(3), 4, inequalities="flags"), futoshiki(4), VERTICAL, None),
         (lambda: EquivariantNetwork(nqueens(5), width=4), Problem("own", 1, 1, 2, (Rule("x", (0,)),)), None, "kind x"),

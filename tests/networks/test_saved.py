@@ -1,4 +1,4 @@
-"""A network in a file: the same answers when it comes back, and a sentence where it cannot."""
+"""Saved networks: the same answers after loading, and one-sentence errors."""
 
 import json
 
@@ -142,10 +142,10 @@ def test_damaged_files(tmp_path):
         path.write_bytes(content)
         with pytest.raises(FileError, match="is damaged or not a network"):
             load_network(path)
-    save_file({"a": torch.zeros(1)}, path)  # somebody else's safetensors
+    save_file({"a": torch.zeros(1)}, path)  # a foreign safetensors file
     with pytest.raises(FileError, match="is damaged or not a network"):
         load_network(path)
-    DATA[task].save(tmp_path / "data.safetensors")  # ours, but no network
+    DATA[task].save(tmp_path / "data.safetensors")  # our format, but not a network
     with pytest.raises(FileError, match="not a network"):
         load_network(tmp_path / "data.safetensors")
     with pytest.raises(FileError, match="is not a file"):

@@ -24,7 +24,7 @@ def test_auto_takes_the_gpu_where_there_is_one(gpus):
 
 def test_a_gpu_that_does_not_work_is_not_passed_over(gpus):
     gpus(1, False)
-    with pytest.raises(ValueError, match=r"device: there is a GPU here, but PyTorch cannot use it.*--device cpu"):
+    with pytest.raises(ValueError, match=r"device: this machine has a GPU, but PyTorch cannot use it.*--device cpu"):
         device_named("auto")
     assert device_named("cpu").type == "cpu"
 

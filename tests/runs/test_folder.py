@@ -1,4 +1,4 @@
-"""The run folder: nothing is overwritten, nothing is half-written, and what is damaged is found out."""
+"""The run folder: nothing is overwritten, files are written whole, and damage is detected."""
 
 import json
 
@@ -30,14 +30,14 @@ def test_created_and_opened_again(folder):
 
 def test_what_exists_is_left_alone(folder, tmp_path):
     before = (folder.path / "config.json").read_bytes()
-    with pytest.raises(FileError, match=rf"exists \(it is a run, which --resume {folder.path} continues\)"):
+    with pytest.raises(FileError, match=rf"exists \(it is a run; --resume {folder.path} continues it\)"):
         RunFolder.create(folder.path, {})
     assert (folder.path / "config.json").read_bytes() == before
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("dear")
     (tmp_path / "file").write_text("dear")
     for name in ("other", "file"):
-        with pytest.raises(FileError, match=r"exists \(it is no run\): choose another folder with --out"):
+        with pytest.raises(FileError, match=r"exists \(it is not a run\): choose another folder with --out"):
             RunFolder.create(tmp_path / name, {})
     assert (tmp_path / "other" / "letter.txt").read_text() == (tmp_path / "file").read_text() == "dear"
     (tmp_path / "empty").mkdir()
@@ -135,7 +135,7 @@ def test_any_damage_to_a_state_is_found(folder):
         assert complaint.startswith(f"{newest} is damaged (")
         assert complaint.endswith("): going back to the state before it")
     (folder.path / "state" / "000000000001.safetensors").write_bytes(b"")
-    with pytest.raises(FileError, match="no state is whole, so it cannot be resumed"):
+    with pytest.raises(FileError, match="every state is damaged, so it cannot be resumed"):
         folder.load_state()
 
 

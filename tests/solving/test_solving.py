@@ -43,7 +43,7 @@ def untrained(problem, **settings):
 
 
 class Fixed(TaskNetwork):
-    """Says what it was told to say."""
+    """Answers with the given logits."""
 
     def __init__(self, logits, readout, value_offset):
         super().__init__()
@@ -69,7 +69,7 @@ def test_answers_are_checked_and_in_the_order_of_the_queries():
         assert answer.source == "network"
         assert 0 < answer.confidence <= 1
         assert answer.seconds > 0
-    assert sum(answer.valid for answer in answers) > 12  # the network has learnt something
+    assert sum(answer.valid for answer in answers) > 12  # the network has learned something
     assert not answers[-1].valid
     assert not answers[-2].valid
 
@@ -244,7 +244,12 @@ def test_a_class_for_blank():
 @pytest.mark.parametrize(
     ("saved", "good", "bad", "message"),
     [
-        (lambda: untrained(nqueens(5)), ("nqueens", ". . . ."), ("sudoku", "." * 16), "no rules of kind cell and box"),
+        (
+            lambda: untrained(nqueens(5)),
+            ("nqueens", ". . . ."),
+            ("sudoku", "." * 16),
+            "no weights for rules of kind cell and box",
+        ),
         (lambda: untrained(nqueens(5)), ("nqueens", "."), ("futoshiki", "0000 r1c1<r1c2"), "of kind cell and ineq"),
         (lambda: untrained(sudoku(2, 2)), ("futoshiki", "0000"), ("futoshiki", "0000 r1c1<r1c2"), "of kind ineq"),
         (
@@ -279,9 +284,9 @@ def test_bad_settings():
             Solver(untrained(board), **settings)
     with pytest.raises(ValueError, match="has no steps"):
         Solver(untrained(board, kind="nlm"), steps=3)
-    with pytest.raises(ValueError, match="starts from no noise"):
+    with pytest.raises(ValueError, match="has no noise"):
         Solver(untrained(sudoku(2, 2), kind="rrn"), starts=2)
-    with pytest.raises(ValueError, match="starts from no noise"):
+    with pytest.raises(ValueError, match="has no noise"):
         Solver(untrained(board, kind="nlm")).distinct(queries_of("nqueens", ". . . ."), 2)
     with pytest.raises(ValueError, match="expected at least 1 answer"):
         Solver(untrained(board)).distinct(queries_of("nqueens", ". . . ."), 0)

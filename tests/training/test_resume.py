@@ -188,7 +188,7 @@ def test_no_state_is_whole(data, tmp_path):
     for state in states:
         state.write_bytes(b"nothing")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    with pytest.raises(ValueError, match="no state is whole, so it cannot be resumed") as refused:
+    with pytest.raises(ValueError, match="every state is damaged, so it cannot be resumed") as refused:
         resume(tmp_path / "run")
     assert all(str(state) in str(refused.value) for state in states)
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before

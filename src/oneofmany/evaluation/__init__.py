@@ -1,4 +1,4 @@
-"""Evaluation: accuracy by validity, of networks and of runs; predictions and records on disk; statistics."""
+"""Evaluate networks and runs: accuracy by validity, predictions and records on disk, statistics."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Whoever wants statistics alone, as the report does, does not wait for torch.
+    # The report needs the statistics only and should not wait for torch to load.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from oneofmany.evaluation import accuracy, comparison, predictions, runs

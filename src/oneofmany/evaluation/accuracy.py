@@ -1,4 +1,4 @@
-"""Accuracy by validity: an answer is right where it keeps the givens and every rule, listed or not."""
+"""Accuracy by validity: an answer is correct if it keeps the givens and satisfies every rule, listed or not."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ OPTIONAL = ("chosen", "checked")
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What a network answered to Q queries and whether that was right. Numpy arrays with one entry a query.
+    """A network's answers to Q queries and whether they are valid: numpy arrays with one entry per query.
 
-    All but ``chosen`` and ``checked`` are about one trajectory: the first start.
+    All but ``chosen`` and ``checked`` describe one trajectory: the first start.
 
     Args:
-        answers: uint8 [Q, R], values 1..V; 0 where the readout gives a variable no value or several.
-        valid: bool [Q], the answer keeps the givens and every rule.
+        answers: uint8 [Q, R], values 1..V; 0 if the readout gives a variable no value or several.
+        valid: bool [Q], the answer keeps the givens and satisfies every rule.
         listed: bool [Q], the answer is one of the listed solutions.
-        cells: int32 [Q], how many variables agree with the closest listed solution, givens included; -1 where none is
+        cells: int32 [Q], how many variables agree with the closest listed solution, givens included; -1 if none is
             listed.
         confidence: float32 [Q], log-probability of the answer.
         steps: int32 [Q], steps run.
-        total: int32 [Q], all solutions that exist; -1 unknown.
-        givens: int32 [Q], how many variables are given.
-        multiple: bool [Q], MS queries: total > 1, and more than one listed where the total is unknown.
-        chosen: bool [Q], validity of the start that is chosen without the rules; None with one start.
-        checked: bool [Q], whether any start is valid, for users who have a checker; None with one start.
+        total: int32 [Q], number of solutions; -1 if unknown.
+        givens: int32 [Q], number of given variables.
+        multiple: bool [Q], MS queries: total > 1 or, if the total is unknown, more than one listed solution.
+        chosen: bool [Q], validity of the start chosen without knowledge of the rules; None with one start.
+        checked: bool [Q], whether any start is valid (for users who have a checker); None with one start.
     """
 
     answers: np.ndarray
@@ -84,13 +84,13 @@ class Outcomes:
 
     @property
     def variables(self) -> int:
-        """R."""
+        """R, the number of variables."""
         return self.answers.shape[1]
 
     def summary(self) -> dict[str, Any]:
-        """All scores as plain numbers for JSON; every score is a ``Score.as_dict()``.
+        """Return all scores as plain numbers for JSON; each score is a ``Score.as_dict()``.
 
-        ``listed`` and ``cell_accuracy`` are over the queries that have listed solutions (None where there are none).
+        ``listed`` and ``cell_accuracy`` cover the queries with listed solutions (None if there are none).
         ``per_solutions`` and ``per_givens`` split ``overall`` by ``total`` (-1: unknown) and by ``givens``.
         """
         known = self.cells >= 0
@@ -132,21 +132,21 @@ def evaluate(
 ) -> Outcomes:
     """Answer all queries and check the answers.
 
-    Results stay on the device until the end. The first start sees the same noise however many starts follow it.
+    Results stay on the device until the end. The noise of the first start does not depend on the number of starts.
 
     Args:
-        network: any prediction network, on the device of the data; one that takes no noise gets none.
-        data: the queries; listed solutions serve ``listed`` and ``cells`` alone.
-        readout: how logits become an answer; None takes the network's own, which is argmax where it says none.
-        steps: how many steps to run; the network's own number if None.
-        starts: how many noisy starts to try for every query.
-        choose: which start answers for ``chosen``, as in ``predict``.
-        seed: of the noise, which is drawn on the CPU: the same seed and batch size, the same noise on every device.
-        batch_size: queries at a time.
-        device: where a ``Dataset`` is put; a ``DeviceData`` stays where it is.
-        precision: ``bfloat16`` runs the network under autocast; ``float16`` is for an NLM that was built with it.
-        patience: stop a query once its answer has not changed for so many steps, as in ``predict``.
-        tell: called with what is done, how many answers there are, and of how many.
+        network: any prediction network, on the device of the data. It gets noise only if its call takes noise.
+        data: the queries; listed solutions are used for ``listed`` and ``cells`` only.
+        readout: how answers are read from logits; by default the network's own readout, or argmax if it has none.
+        steps: number of steps; the network's own by default.
+        starts: number of noisy starts per query.
+        choose: which start counts for ``chosen``, as in ``predict``.
+        seed: of the noise, drawn on the CPU: the same seed and batch size give the same noise on every device.
+        batch_size: queries per batch.
+        device: for a ``Dataset``; a ``DeviceData`` stays on its own device.
+        precision: ``bfloat16`` runs the network under autocast; ``float16`` needs an NLM built with it.
+        patience: stop a query after this many steps without a change of its answer, as in ``predict``.
+        tell: called with the name of the work, the number of answers so far and the total.
     """
     readout = readout_of(network) if readout is None else readout
     _check(network, readout, starts, batch_size)
@@ -158,10 +158,10 @@ def evaluate(
         parts, done = [], start * len(placed)
         for batch in placed.in_order(batch_size):
             with running(placed.device, precision):
-                # Start after start, each over all queries: so the first one's noise does not depend on their number.
+                # Starts are the outer loop, so the noise of the first does not depend on how many follow.
                 prediction = predict(network, batch, steps=steps, generator=generator, choose=choose, patience=patience)
             if starts > 1 and choose == "residual" and prediction.residual is None:
-                raise ValueError("choose: expected 'confidence' where there are no two steps to compare")
+                raise ValueError("choose: expected 'confidence' if there are no two steps to compare, got 'residual'")
             parts.append(_read(prediction, batch, readout, first=start == 0))
             done += len(batch)
             if tell is not None:
@@ -180,7 +180,7 @@ def evaluate(
 
 
 def _read(prediction: Prediction, batch: Batch, readout: Readout, first: bool) -> dict[str, Tensor]:
-    """The outcomes of a batch on its device; what only the first start tells is left out of the others'."""
+    """The outcomes of a batch on its device; answers, cells and steps for the first start only."""
     answers, confidence = prediction.answers, prediction.confidence
     if readout == "threshold":
         answers, confidence = threshold(prediction.logits)
@@ -190,7 +190,7 @@ def _read(prediction: Prediction, batch: Batch, readout: Readout, first: bool) -
         read["residual"] = prediction.residual
     if first:
         agree = (answers[:, None] == batch.solutions).sum(-1).masked_fill(~batch.mask, -1)
-        # A column of its own says -1 where nothing is listed, also where no query of the data has a listed solution.
+        # The extra column of -1 covers queries without listed solutions, also if no query of the data has any.
         cells = torch.cat([agree, agree.new_full((len(agree), 1), -1)], 1).amax(1)
         read |= {"answers": (answers + 1).to(torch.uint8), "listed": cells == answers.shape[1], "cells": cells}
         read["steps"] = prediction.steps
@@ -201,12 +201,12 @@ def _check(network: PredictionNetwork, readout: str, starts: int, batch_size: in
     if readout not in ("argmax", "threshold"):
         raise ValueError(f"readout: expected 'argmax' or 'threshold', got {readout!r}")
     if readout == "threshold" and network.value_offset:
-        raise ValueError("readout: expected 'argmax' for a network with a class of its own for blank, got 'threshold'")
+        raise ValueError("readout: expected 'argmax' for a network with a blank class, got 'threshold'")
     for name, value in {"starts": starts, "batch_size": batch_size}.items():
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, got {value}")
     if starts > 1 and "noise" not in arguments_of(network):
-        raise ValueError(f"starts: expected 1 for a network that takes no noise, got {starts}")
+        raise ValueError(f"starts: expected 1 for a network without noise, got {starts}")
 
 
 def _score(right: np.ndarray) -> dict[str, Any]:

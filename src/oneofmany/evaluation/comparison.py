@@ -1,9 +1,11 @@
-"""Compares two runs that answered the same queries::
+"""Compare two runs on the same queries.
 
-from oneofmany.evaluation import compare_runs
+Example::
 
-compared = compare_runs("runs/nqueens/selectr/42", "runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
-print(compared.ms.first.accuracy, compared.ms.second.accuracy, compared.ms.mcnemar.p)
+    from oneofmany.evaluation import compare_runs
+
+    compared = compare_runs("runs/nqueens/selectr/42", "runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
+    print(compared.ms.first.accuracy, compared.ms.second.accuracy, compared.ms.mcnemar.p)
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ class Compared:
     """Two runs on the same queries.
 
     Args:
-        first: the first run's score.
-        second: the second run's.
-        mcnemar: queries that one run alone answered correctly, with the exact test.
-        both: how many queries both answered correctly.
-        neither: how many neither did.
+        first: score of the first run.
+        second: score of the second run.
+        mcnemar: queries that only one run answered correctly, with the exact test.
+        both: number of queries that both answered correctly.
+        neither: number of queries that neither answered correctly.
     """
 
     first: Score
@@ -41,7 +43,7 @@ class Compared:
     neither: int
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers for JSON."""
+        """Return everything as plain numbers for JSON."""
         scores = {"first": self.first.as_dict(), "second": self.second.as_dict()}
         return scores | asdict(self.mcnemar) | {"both": self.both, "neither": self.neither}
 
@@ -53,8 +55,8 @@ class Comparison:
     Args:
         data: the data's name, checksum and number of queries.
         os: on the queries with one solution.
-        ms: on those with several.
-        overall: on all of them.
+        ms: on the queries with several.
+        overall: on all queries.
     """
 
     data: dict[str, Any]
@@ -63,19 +65,19 @@ class Comparison:
     overall: Compared
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers for JSON."""
+        """Return everything as plain numbers for JSON."""
         subsets = {"os": self.os, "ms": self.ms, "overall": self.overall}
         return {"data": self.data} | {name: compared.as_dict() for name, compared in subsets.items()}
 
 
 def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, name: str | None = None) -> Comparison:
-    """Compare two runs by one trajectory, the first start. Both must have been evaluated on the data before.
+    """Compare two runs by one trajectory (the first start). Both runs must already be evaluated on the data.
 
     Args:
         first: a run folder or a record (.json).
-        second: another one.
+        second: another run folder or record.
         data: the data file.
-        name: of the kept predictions; the data file's by default.
+        name: of the predictions in both runs; by default the name of the data file.
     """
     data = Path(data)
     dataset = Dataset.load(data)
@@ -92,7 +94,7 @@ def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, nam
 
 
 def _valid(run: Path, data: Path, dataset: Dataset, name: str) -> np.ndarray:
-    """bool [Q]: which queries a run answered with a solution, from the predictions that it keeps."""
+    """bool [Q]: which queries a run answered correctly, from its saved predictions."""
     evaluations = read_record(run).evaluations
     if name not in evaluations:
         others = f" (but on {', '.join(evaluations)})" if evaluations else ""

@@ -1,4 +1,4 @@
-"""The predictions file: what a network answered to a dataset, in one safetensors file."""
+"""The predictions file: a network's answers to a dataset in one safetensors file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DATA = ("checksum", "task", "size", "queries", "name")
 
 
 def save_predictions(path: str | Path, outcomes: Outcomes, about: dict[str, Any], *, force: bool = False) -> None:
-    """Write the file in one step; an existing one only with ``force``.
+    """Write the file whole; an existing one is replaced only with ``force``.
 
     Args:
-        path: where.
-        outcomes: what was answered.
-        about: how, in terms of JSON: at least ``data`` (with checksum, task, size, queries and name), readout, steps,
-            starts, choose and seed.
+        path: of the file.
+        outcomes: the answers.
+        about: how they were made, as JSON values: at least ``data`` (with checksum, task, size, queries and name),
+            readout, steps, starts, choose and seed.
         force: replace an existing file.
     """
     _check_about(about, outcomes)
@@ -32,7 +32,7 @@ def save_predictions(path: str | Path, outcomes: Outcomes, about: dict[str, Any]
 
 
 def load_predictions(path: str | Path) -> tuple[Outcomes, dict[str, Any]]:
-    """Read and check a file: the outcomes and ``about``; FileError says in one sentence what is wrong with it."""
+    """Read and check a file; return the outcomes and ``about``. A bad file raises FileError."""
     header, tensors = read_sealed(path, otherwise=OTHERWISE, newest=FORMAT, dtypes=DTYPES, optional=OPTIONAL)
     with explained(path, OTHERWISE):
         outcomes, about = Outcomes(**tensors), header["about"]
@@ -47,4 +47,4 @@ def _check_about(about: dict[str, Any], outcomes: Outcomes) -> None:
     if missing:
         raise ValueError(f"about: {', '.join(missing)} missing")
     if about["data"]["queries"] != len(outcomes):
-        raise ValueError(f"about: it tells of {about['data']['queries']} queries, but {len(outcomes)} were answered")
+        raise ValueError(f"about: it names {about['data']['queries']} queries, but there are {len(outcomes)} answers")

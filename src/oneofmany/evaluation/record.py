@@ -1,7 +1,9 @@
-"""The record: what a run was and what came of it, which is all that a report reads.
+"""The record: settings and results of a run. Reports read records only.
 
-record = read_record("runs/nqueens/minloss/42")
-record.evaluations["nqueens-test"].scores.ms.accuracy
+Example::
+
+    record = read_record("runs/nqueens/minloss/42")
+    record.evaluations["nqueens-test"].scores.ms.accuracy
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ SUBSETS: tuple[Subset, ...] = ("os", "ms", "overall")
 
 @dataclass(frozen=True)
 class DataInfo:
-    """A data set that a run saw; ``task`` and ``size`` of evaluations, the last two of training data."""
+    """A data set of a run. Evaluations have ``task`` and ``size``; training data has the last two fields."""
 
     name: str
     checksum: str
@@ -33,7 +35,7 @@ class DataInfo:
 
 @dataclass(frozen=True)
 class Dev:
-    """Validation (dev) accuracy of the kept weights, 0 to 1, as training saw it, and when that was."""
+    """Validation (dev) accuracy of the kept weights, 0 to 1, and the update at which it was measured."""
 
     os: float | int | None
     ms: float | int | None
@@ -42,7 +44,7 @@ class Dev:
     phase: str
 
     def of(self, subset: Subset) -> float | None:
-        """The accuracy on a subset of the queries; None where there are none."""
+        """The accuracy on a subset of the queries; None if the subset is empty."""
         return getattr(self, subset)
 
 
@@ -51,7 +53,7 @@ Numbers = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class History:
-    """One entry for every evaluation on dev; None where an evaluation, or an older version, does not say."""
+    """One entry for every evaluation on dev; None for values that were not logged."""
 
     phase: tuple[str, ...] = ()
     update: tuple[int, ...] = ()
@@ -92,14 +94,14 @@ class Evaluation:
         name: of the predictions file.
         data: the queries.
         scores: of one trajectory, the first start.
-        chosen: of the start that is chosen without the rules; None with one start.
-        checked: where any start is right; None with one start.
-        listed: how many answers are one of the listed solutions, of the queries that have some.
-        cell_accuracy: share of variables that agree with the closest listed solution; None where none is listed.
-        valid: bool [Q], which queries one trajectory answered with a solution.
-        total: int32 [Q], all solutions that exist; -1 unknown.
-        givens: int32 [Q], how many variables are given.
-        made_by: the command as it was given, where ``command`` is a later, shorter form of it.
+        chosen: of the start chosen without knowledge of the rules; None with one start.
+        checked: of the queries for which any start is valid; None with one start.
+        listed: answers that are a listed solution, among the queries with listed solutions.
+        cell_accuracy: share of variables that agree with the closest listed solution; None if none is listed.
+        valid: bool [Q], which queries one trajectory answered correctly.
+        total: int32 [Q], number of solutions; -1 if unknown.
+        givens: int32 [Q], number of given variables.
+        made_by: the original command, if ``command`` is a later, shorter form of it.
     """
 
     name: str
@@ -131,7 +133,7 @@ class Evaluation:
     def __post_init__(self) -> None:
         queries, scores = self.data.queries, self.scores
         if not len(self.valid) == len(self.total) == len(self.givens) == queries:
-            raise ValueError(f"expected {queries} queries in each of its parts")
+            raise ValueError(f"expected {queries} entries in valid, total and givens")
         for one in (scores, self.chosen, self.checked):
             if one and (one.os.correct + one.ms.correct, one.os.total + one.ms.total, queries) != (
                 one.overall.correct,
@@ -140,11 +142,11 @@ class Evaluation:
             ):
                 raise ValueError("the scores of OS and MS queries do not add up")
         if self.listed.total > queries or int(self.valid.sum()) != scores.overall.correct:
-            raise ValueError("its answers do not give its score")
-        # An unknown number of solutions leaves open which of the two a query is.
+            raise ValueError("the answers do not match the score")
+        # If the number of solutions is unknown, the query may be OS or MS.
         least, most = (int((self.valid & several).sum()) for several in (self.total > 1, self.total != 1))
         if not least <= scores.ms.correct <= most:
-            raise ValueError("its answers do not give its score on MS queries")
+            raise ValueError("the answers do not match the score on MS queries")
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +155,10 @@ class Record:
 
     Args:
         settings: all training settings, as in the run folder's configuration.
-        made_by: the command as it was given, where ``command`` is a later, shorter form of it.
+        made_by: the original command, if ``command`` is a later, shorter form of it.
         data: ``train`` and ``dev``.
         dev: None before the first evaluation.
-        apart: where the record stands apart from the runs that count; empty for those, and never in a file.
+        apart: the group of a record that is reported separately from the main runs, else empty; never in a file.
     """
 
     recipe: str
@@ -183,21 +185,21 @@ class Record:
 
     @property
     def name(self) -> str:
-        """Recipe and seed."""
+        """Recipe and seed, ``nqueens/minloss/42``."""
         return f"{self.recipe}/{self.seed}"
 
     @property
     def device(self) -> str:
-        """What it was trained on, for readers."""
+        """The device that the run was trained on, for display."""
         return str(self.environment.get("device") or "")
 
     def setting(self, name: str) -> Any:
-        """A setting by its full name, ``first.lr``; None where the run's version does not know it."""
+        """A setting by its full name, ``first.lr``; None if the run's version has no such setting."""
         return self.flat.get(name)
 
 
 def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by their full names, ``first.lr``."""
+    """Return nested settings by their full names, ``first.lr``."""
     found = {}
     for name, value in settings.items():
         found |= flattened(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}

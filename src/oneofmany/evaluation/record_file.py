@@ -1,4 +1,4 @@
-"""Reads and writes records. Reading a record file needs no torch; reading a run folder does."""
+"""Read and write records. A record file is read without torch; a run folder needs torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oneofmany.files import FileError, read_json, write_whole
 
 
 def read_record(path: str | Path) -> Record:
-    """The record of a run folder or in a .json file; FileError says in one sentence what is wrong with it."""
+    """Read the record of a run folder or a .json file; a bad one raises FileError."""
     path = Path(path)
     if path.is_dir():
         from oneofmany.evaluation.recording import record_of
@@ -23,7 +23,7 @@ def read_record(path: str | Path) -> Record:
 
 
 def save_record(record: Record, path: str | Path, force: bool = False) -> None:
-    """Write a record, one line for each of its parts; an existing file only with ``force``."""
+    """Write a record, one line per part; an existing file is replaced only with ``force``."""
     parts = (f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in to_json(record).items())
     text = "{\n" + ",\n".join(parts) + "\n}\n"
     write_whole(path, lambda beside: beside.write_text(text, encoding="utf-8"), force)

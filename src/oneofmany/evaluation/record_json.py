@@ -1,4 +1,4 @@
-"""The record as JSON, and back. Everything is checked here, and nowhere else."""
+"""Convert records to JSON and back. All checks of a record's JSON are here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from oneofmany.evaluation.scores import Score
 from oneofmany.files import FileError
 
 FORMAT = 2
-"""Version 1 said every share, its interval and the scores by number of solutions and givens too, which follow."""
+"""Version 1 also stored shares, intervals and scores by number of solutions and givens, which are now computed."""
 T = TypeVar("T")
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """A record as it stands in a file."""
+    """Return a record as the JSON object of its file."""
     left_out = {"apart", "flat"} if record.made_by else {"apart", "flat", "made_by"}
     plain = {one.name: getattr(record, one.name) for one in fields(Record) if one.name not in left_out}
     return {"format": FORMAT} | plain | {
@@ -34,7 +34,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 
 def from_json(value: Any, where: str) -> Record:
-    """The record that a JSON value holds, all of it checked; FileError in one sentence, which begins with ``where``."""
+    """Read and check the record in a JSON value; FileError, which begins with ``where``, if it is not a record."""
     if not isinstance(value, dict):
         raise FileError(f"{where} is not the record of a run: expected a JSON object")
     version = value.get("format")
@@ -57,7 +57,7 @@ def from_json(value: Any, where: str) -> Record:
 
 
 def build(kind: type[T], value: Any, **made: Any) -> T:
-    """A dataclass from a JSON object: fields that are not ``made`` are checked and taken; a missing one is None."""
+    """Build a dataclass from a JSON object: check and copy the fields not in ``made``; a missing one is None."""
     if not isinstance(value, dict):
         raise ValueError(f"{kind.__name__}: expected a JSON object, got {type(value).__name__}")
     for name, hint in _hints(kind).items():
@@ -84,7 +84,7 @@ def _object(value: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def history_of(value: dict[str, Any]) -> History:
-    """The history from its columns, all of one length; a column that is not there is all None."""
+    """Build the history from columns of equal length; a missing column is all None."""
     names = [one.name for one in fields(History)]
     found = {name: tuple(value[name]) for name in names if isinstance(value.get(name), list)}
     count = len(found.get("update", ()))
@@ -107,7 +107,7 @@ def _evaluation(name: str, value: Any) -> Evaluation:
         valid = _bits(value.get("valid"), data.queries)
         return build(Evaluation, value, name=name, valid=valid, **made, **splits, **arrays)
     except (ValueError, TypeError, AttributeError, zlib.error) as error:
-        raise ValueError(f"its evaluation {name!r} does not fit together ({error})") from None
+        raise ValueError(f"evaluation {name!r} is inconsistent ({error})") from None
 
 
 def _scores(value: dict[str, Any]) -> Scores:
@@ -136,7 +136,7 @@ def _bits(text: Any, queries: int) -> np.ndarray:
 
 
 def _numbers(text: Any, queries: int) -> np.ndarray:
-    # No more than the queries need is unpacked, whatever a small file promises.
+    # Unpack at most what the queries need: a small file can expand to gigabytes.
     unpack = zlib.decompressobj()
     data = unpack.decompress(_bytes(text), max(4 * queries, 1))
     if len(data) != 4 * queries or not unpack.eof:

@@ -1,4 +1,4 @@
-"""From a run folder to its record."""
+"""Build the record of a run folder."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from oneofmany.tensor_files import read_tensors
 
 
 def record_of(run: str | Path) -> Record:
-    """The record of a run folder, finished or not; FileError in one sentence where the folder is damaged.
+    """Return the record of a run folder, finished or not; FileError if the folder is damaged.
 
-    Nothing in it tells where on a machine files lay.
+    The record contains no absolute paths.
     """
     folder = RunFolder.open(run)
     try:
@@ -46,7 +46,7 @@ def _record(folder: RunFolder) -> Record:
     return build(
         Record,
         settings | config | result,
-        # A run without a recipe must not pass for one of the paper's, whose names have two parts.
+        # The third part keeps a run without a recipe apart from the paper's recipes, whose names have two parts.
         recipe=settings["recipe"] or f"{settings['task']}/{settings['objective']}/own",
         network=settings["network"]["kind"],
         settings=settings,
@@ -60,7 +60,7 @@ def _record(folder: RunFolder) -> Record:
 
 
 def _result(folder: RunFolder, lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """What result.json says, or what is known of a run that has none yet."""
+    """The contents of result.json, or the same fields for an unfinished run, which has no such file."""
     if (folder.path / "result.json").is_file():
         return read_json(folder.path / "result.json")
     dev = None
@@ -82,14 +82,14 @@ def _evaluation(path: Path, weights: str | None) -> Evaluation:
         raise FileError(f"{why}: delete it, or evaluate again with --force") from None
     if weights not in (None, made_with):
         raise FileError(
-            f"{path} was made with other weights than the run has now: evaluate again with `{command} --force`, or "
-            "delete it"
+            f"{path} was made with other weights than the run's current ones: evaluate again with "
+            f"`{command} --force`, or delete it"
         )
     return found
 
 
 def evaluation_of(name: str, outcomes: Outcomes, about: dict[str, Any]) -> Evaluation:
-    """What a network answered, and ``about`` it, as a predictions file keeps them."""
+    """Build the evaluation from the outcomes and the ``about`` of a predictions file."""
     known = outcomes.cells >= 0
     return build(
         Evaluation,
@@ -113,5 +113,5 @@ def _scores(outcomes: Outcomes, right: np.ndarray) -> Scores:
 
 
 def _without_places(command: str) -> str:
-    """A command with the names of files in place of their absolute paths, which only one machine has."""
+    """A command with file names instead of absolute paths, which exist on one machine only."""
     return re.sub(r"""(?<![^\s='"])/[^\s'"]*/(?=[^\s'"])""", "", command)

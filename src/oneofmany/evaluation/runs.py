@@ -1,11 +1,11 @@
-"""Evaluates a run on a data file and keeps its answers, so that nothing is evaluated twice by accident.
+"""Evaluate a run on a data file and keep its answers, so that nothing is evaluated twice.
+
+Example::
 
     from oneofmany.evaluation import evaluate_run
 
     evaluated = evaluate_run("runs/nqueens/minloss/42", "data/nqueens-test.safetensors")
     print(evaluated.summary["ms"])
-
-The command line does the same and shows it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from oneofmany.runs.folder import RunFolder
 Device = Literal["auto", "cpu", "cuda"]
 
 DECIDING = ("readout", "steps", "starts", "choose", "seed", "patience", "batch", "precision")
-"""Settings that two evaluations of the same weights on the same data must agree in to be the same one."""
+"""Settings that must be equal for saved predictions to be reused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,10 @@ class Evaluated:
     """An evaluation of a network on a data file.
 
     Args:
-        outcomes: what was answered to every query.
-        about: how, as in the header of the predictions file: data, settings, command, environment, seconds, summary.
-        file: where it is kept; None for a network that is not in a run folder.
-        reused: whether it was there already.
+        outcomes: the answers to all queries.
+        about: how they were made, as in the predictions file: data, settings, command, environment, seconds, summary.
+        file: the predictions file; None for a network that is not in a run folder.
+        reused: whether the predictions were read from an existing file.
     """
 
     outcomes: Outcomes
@@ -76,21 +76,22 @@ def evaluate_run(
     force: bool = False,
     tell: Progress | None = None,
 ) -> Evaluated:
-    """Evaluate a network on a data file. A run folder keeps the predictions, and gives them back the next time.
+    """Evaluate a network on a data file. Predictions are saved in the run folder and reused by the next call.
 
     Args:
         run: a run folder, a weights file, or the name of a bundled network.
         data: the data file.
-        steps: how many steps to run; the network's own number for test time if None.
+        steps: number of steps; the network's own number at test time by default.
         starts: as in ``evaluate``.
         choose: as in ``evaluate``.
         seed: as in ``evaluate``.
         batch_size: as in ``evaluate``.
-        device: auto takes a GPU where there is one.
-        precision: of the activations; None takes float32 on a CPU, and on a GPU float16 for the NLM, else bfloat16.
+        device: auto takes a GPU if there is one.
+        precision: of the activations; by default float32 on a CPU, and on a GPU float16 for the NLM, else bfloat16.
         patience: as in ``evaluate``.
-        name: under which a run folder keeps the predictions; the data file's, with what is unusual, if None.
-        force: evaluate again and overwrite what was kept under this name.
+        name: of the predictions in the run folder; by default that of the data file plus settings that differ
+            from the defaults.
+        force: evaluate again and overwrite the saved predictions of this name.
         tell: as in ``evaluate``.
     """
     folder = RunFolder.open(run) if Path(run).is_dir() else None
@@ -106,7 +107,7 @@ def evaluate_run(
     if steps is not None and not settings.has_steps:
         raise ValueError(f"--steps: this network ({settings.kind}) has no steps to choose, got {steps}")
     usual = (settings.test_steps or settings.steps) if settings.has_steps else None
-    # There is nothing to choose from where there is one start.
+    # With one start there is nothing to choose from.
     asked = {
         "steps": usual if steps is None else steps,
         "starts": starts,
@@ -178,7 +179,7 @@ def _suffix(key: str, value: Any) -> str:
 
 
 def _kept(file: Path, asked: dict[str, Any], deciding: Sequence[str]) -> Evaluated:
-    """What a file keeps; FileError unless that is what is asked for, with the same of the ``deciding`` settings."""
+    """Read saved predictions; FileError unless data, weights and the ``deciding`` settings are those asked for."""
     try:
         outcomes, kept = load_predictions(file)
     except FileError as error:
@@ -191,7 +192,7 @@ def _kept(file: Path, asked: dict[str, Any], deciding: Sequence[str]) -> Evaluat
             f"({here['checksum']}): {what_to_do}"
         )
     if kept.get("weights") != asked["weights"]:
-        raise FileError(f"{file} was made with other weights than the run has now: overwrite it with --force")
+        raise FileError(f"{file} was made with other weights than the run's current ones: overwrite it with --force")
     different = [
         f"{key} {kept.get(key)} there and {asked[key]} here" for key in deciding if kept.get(key) != asked[key]
     ]

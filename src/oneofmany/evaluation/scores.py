@@ -1,4 +1,4 @@
-"""A share with its interval: how many of how many were right."""
+"""Accuracy with its 95% interval."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 
 def wilson(correct: int, total: int, level: float = 0.95) -> tuple[float, float]:
-    """The Wilson score interval of the share correct / total: (low, high)."""
+    """Return the Wilson score interval (low, high) of the share correct / total."""
     _check(correct, total)
     if not total:
-        raise ValueError("total: a share of nothing has no interval, expected at least 1")
+        raise ValueError("total: expected at least 1, got 0")
     if not 0 < level < 1:
         raise ValueError(f"level: expected a share between 0 and 1, got {level}")
     z = NormalDist().inv_cdf((1 + level) / 2)
     middle = (correct + z * z / 2) / (total + z * z)
     half = z * sqrt(correct * (total - correct) / total + z * z / 4) / (total + z * z)
-    # At the ends the interval reaches them exactly, which rounding may miss.
+    # The ends are exact at 0 and 1; rounding may miss them.
     return (middle - half if correct else 0.0), (middle + half if correct < total else 1.0)
 
 
 @dataclass(frozen=True)
 class Score:
-    """How many queries were answered correctly, as a share with its 95% Wilson interval.
+    """The share of queries answered correctly, with its 95% Wilson interval.
 
     Args:
-        correct: how many were right.
-        total: of how many; where it is 0, accuracy, low and high are None.
+        correct: number of correct answers.
+        total: number of queries; if it is 0, accuracy, low and high are None.
     """
 
     correct: int
@@ -39,7 +39,7 @@ class Score:
 
     @property
     def accuracy(self) -> float | None:
-        """The share of correct ones, 0 to 1."""
+        """The share of correct answers, 0 to 1."""
         return self.correct / self.total if self.total else None
 
     @property
@@ -53,7 +53,7 @@ class Score:
         return wilson(self.correct, self.total)[1] if self.total else None
 
     def as_dict(self) -> dict[str, Any]:
-        """correct, total, accuracy, low and high, as plain numbers for JSON."""
+        """Return correct, total, accuracy, low and high as plain numbers for JSON."""
         return {
             "correct": int(self.correct),
             "total": int(self.total),

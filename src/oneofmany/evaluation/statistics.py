@@ -1,4 +1,4 @@
-"""Statistics over seeds, and between two networks that answered the same queries."""
+"""Statistics over seeds, and for two networks on the same queries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """One number a seed, summarised.
+    """A summary of one number per seed.
 
     Args:
         mean: over the seeds.
         standard_error: sample standard deviation (n - 1) / sqrt(n); None with one seed.
-        low: lower end of the t interval of the mean, not cut to 0..1; None with one seed.
+        low: lower end of the t interval of the mean, not clipped to 0..1; None with one seed.
         high: upper end.
-        best: the value of the seed that did best on the dev set, not the best value.
+        best: the value of the seed with the best dev accuracy, not the best value.
     """
 
     mean: float
@@ -29,10 +29,10 @@ class SeedSummary:
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better one method is than another, seed by seed.
+    """The gain of one method over another, paired by seed.
 
     Args:
-        each: the gain of every seed.
+        each: the gain by seed.
         mean: over the seeds.
         standard_error: of the mean; None with one seed.
         low: lower end of the t interval of the mean (paired by seed); None with one seed.
@@ -51,9 +51,9 @@ class McNemar:
     """Two networks on the same queries.
 
     Args:
-        only_first: how many queries the first alone answered correctly.
-        only_second: how many the second alone.
-        p: two-sided exact p-value of the two being equally good.
+        only_first: number of queries that only the first answered correctly.
+        only_second: number of queries that only the second answered correctly.
+        p: two-sided exact p-value of the hypothesis that both are equally good.
     """
 
     only_first: int
@@ -62,15 +62,15 @@ class McNemar:
 
 
 def over_seeds(values: Sequence[float], dev: Sequence[float], level: float = 0.95) -> SeedSummary:
-    """Summarise one value a seed; ``dev`` holds the dev accuracy of the same seeds, the first of equals is best."""
+    """Summarise one value per seed; ``dev`` holds the dev accuracy of the same seeds (ties: the first is best)."""
     if len(dev) != len(values):
-        raise ValueError(f"dev: expected {len(values)} values, one a seed, got {len(dev)}")
+        raise ValueError(f"dev: expected {len(values)} values, one per seed, got {len(dev)}")
     mean, standard_error, low, high = _interval(values, level)
     return SeedSummary(mean, standard_error, low, high, float(values[int(np.argmax(_finite("dev", dev)))]))
 
 
 def gain(values: Mapping[int, float], baseline: Mapping[int, float], level: float = 0.95) -> Gain:
-    """The differences ``values - baseline``, both from seed to value and with the same seeds."""
+    """Return the differences ``values - baseline``; both map the same seeds to values."""
     if set(values) != set(baseline):
         raise ValueError(f"baseline: expected the seeds {sorted(values)}, got {sorted(baseline)}")
     each = {seed: values[seed] - baseline[seed] for seed in values}
@@ -78,11 +78,11 @@ def gain(values: Mapping[int, float], baseline: Mapping[int, float], level: floa
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> McNemar:
-    """The exact test: of the queries that one of both got right, a fair coin says which.
+    """McNemar's exact test: a binomial test over the queries that exactly one network answered correctly.
 
     Args:
         first: bool [Q], which queries the first network answered correctly.
-        second: bool [Q], the same of the second.
+        second: bool [Q], which queries the second network answered correctly.
     """
     from scipy.stats import binomtest
 
@@ -90,7 +90,7 @@ def mcnemar(first: np.ndarray, second: np.ndarray) -> McNemar:
         if array.dtype != bool or array.ndim != 1:
             raise ValueError(f"{name}: expected bool [Q], got {array.dtype} {list(array.shape)}")
     if len(first) != len(second):
-        raise ValueError(f"second: expected {len(first)} queries, the same as the first's, got {len(second)}")
+        raise ValueError(f"second: expected {len(first)} queries, as many as first, got {len(second)}")
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     apart = only_first + only_second
     return McNemar(only_first, only_second, float(binomtest(only_first, apart).pvalue) if apart else 1.0)
@@ -114,5 +114,5 @@ def _interval(values: Sequence[float], level: float) -> tuple[float, float | Non
 def _finite(name: str, values: Sequence[float]) -> np.ndarray:
     array = np.asarray(values, float)
     if not len(array) or not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected at least one finite number, and only such, got {list(values)}")
+        raise ValueError(f"{name}: expected at least one number, all finite, got {list(values)}")
     return array

@@ -1,4 +1,4 @@
-"""Networks: the paper's NLM and RRN, one equivariant network for every task, and the selectors' networks."""
+"""Networks: the paper's NLM and RRN, one equivariant network for all tasks, and the selector networks."""
 
 from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector
 from oneofmany.networks.inference import Prediction, draw_noise, predict

@@ -1,4 +1,4 @@
-"""Networks from settings: what a run's configuration and a weights file say about their network."""
+"""Build networks from the settings in a run's configuration or a weights file."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ NETWORKS: dict[NetworkKind, type[TaskNetwork]] = {"nlm": NLM, "rrn": RRN, "equiv
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """A prediction network."""
+    """Settings of a prediction network."""
 
     kind: NetworkKind = "equivariant"
     """Which network."""
     width: int = 64
-    """Predicates of a layer (NLM), size of the hidden state (RRN), channels of a choice (equivariant)."""
+    """Predicates per layer (NLM), size of the hidden state (RRN), channels per choice (equivariant)."""
     depth: int = 30
     """Layers (NLM)."""
     steps: int = 16
     """Steps in training (RRN, equivariant)."""
     test_steps: int | None = None
-    """Steps at test time; as in training by default."""
+    """Steps at test time; by default as in training."""
     dropout: float = 0.0
-    """Share of message components that are dropped in training (RRN)."""
+    """Dropout rate of message components in training (RRN)."""
     hidden: int | None = None
-    """Gated hidden units of the update, the width by default (equivariant)."""
+    """Gated hidden units of the update; by default the width (equivariant)."""
     inequalities: Inequalities = "rules"
-    """How Futoshiki's inequalities come in (equivariant): as rules, or as the two flags of the paper's NLM."""
+    """Input form of Futoshiki's inequalities (equivariant): rules, or the two flags of the paper's NLM."""
     latent: int = 0
-    """Learned numbers that enter as nullary predicates (NLM) or beside the embeddings (RRN), as the authors' 16."""
+    """Learned inputs, as nullary predicates (NLM) or appended to the embeddings (RRN); 16 in the authors' code."""
 
     @property
     def has_steps(self) -> bool:
@@ -50,12 +50,12 @@ class NetworkSettings:
 
 @dataclass(frozen=True)
 class SelectorSettings:
-    """The selector's network (section 3.4)."""
+    """Settings of the selector network (section 3.4)."""
 
     kind: Literal["nlm", "cnn", "cnn-authors", "mlp", "equivariant"] = "equivariant"
     """Which network: the paper's small NLM, its CNN, the CNN or MLP of the authors' code, or ours."""
     width: int = 32
-    """Predicates of a layer (NLM), channels of a choice (equivariant)."""
+    """Predicates per layer (NLM), channels per choice (equivariant)."""
     depth: int = 3
     """Layers (NLM), rounds (equivariant)."""
 
@@ -67,9 +67,9 @@ def build_network(
     precision: Precision = "float32",
     device: torch.device | str = "cpu",
 ) -> TaskNetwork:
-    """A new prediction network on a device; its parameters are drawn on the CPU, so they are the same everywhere.
+    """Build a prediction network on a device. Parameters are drawn on the CPU: the same on every device.
 
-    ``precision`` is that of the activations; ``kernels`` says what every network does with it.
+    ``precision`` is that of the activations; ``kernels`` explains how each network uses it.
     """
     if settings.kind == "nlm":
         network = nlm_for(
@@ -98,7 +98,7 @@ def build_network(
 
 
 def build_selector(settings: SelectorSettings, network: NetworkSettings, problem: Problem) -> nn.Module:
-    """A new selector for a prediction network."""
+    """Build a selector for a prediction network."""
     offset = NETWORKS[network.kind].value_offset
     if settings.kind == "nlm":
         return nlm_selector_for(problem, depth=settings.depth, width=settings.width)

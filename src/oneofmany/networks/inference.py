@@ -1,4 +1,4 @@
-"""Answers at test time: any number of steps, early stop, and several noisy starts with a choice among them."""
+"""Predict at test time: any number of steps, early stopping, and a choice among several noisy starts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from oneofmany.networks.protocol import PredictionNetwork, TakesNoise, arguments
 from oneofmany.problems import Batch
 
 StartCriterion = Literal["residual", "confidence"]
-"""Which of several starts answers: the one whose belief moved least in its last step, or the surest one."""
+"""Which of several starts answers: the one whose belief moved least in the last step, or the most confident one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a network answers to a batch.
+    """A network's answers to a batch.
 
     Args:
-        answers: int64 [B, R], values 0..V-1, and -1 where a network's class for "blank" wins (no valid answer).
+        answers: int64 [B, R], values 0..V-1; -1 if the blank class has the largest logit (not a valid answer).
         logits: [B, R, V + value_offset] of the last step.
         confidence: float [B], log-probability of the answer.
-        residual: float [B], how far the belief moved in the last step, the mean over variables of the total variation
-            distance; None where there were no two steps to compare.
+        residual: float [B], how far the belief moved in the last step: total variation distance, mean over variables;
+            None if there are no two steps to compare.
         steps: int64 [B], steps run; 1 for a network without steps.
-        start: int64 [B], which of the starts was chosen. All of the above are that start's.
+        start: int64 [B], the chosen start. All of the above belong to it.
         every_start: int64 [S, B, R], the answers of all starts.
     """
 
@@ -43,7 +43,7 @@ class Prediction:
 
 
 def draw_noise(network: TakesNoise, batch: Batch, generator: torch.Generator) -> Tensor:
-    """Standard normal noise of the network's ``noise_shape``, on the batch's device; the same seed, the same noise."""
+    """Draw standard normal noise of the network's ``noise_shape`` and move it to the batch's device."""
     return torch.randn(network.noise_shape(batch), generator=generator, device=generator.device).to(batch.query.device)
 
 
@@ -61,16 +61,16 @@ def predict(
     """Answer a batch of queries, without gradients and in evaluation mode.
 
     Args:
-        network: any prediction network; it needs only the arguments that are asked for here.
-        batch: the queries; solutions and mask are not looked at.
-        steps: how many steps to run, also more than in training; the network's own number if None.
-        starts: how many noisy starts to try for every query.
-        generator: where the noise comes from; None runs a single start without noise.
-        choose: which start answers, without any knowledge of the rules: the one whose belief moved least in its last
-            step, or the one that is surest of its answer.
-        patience: stop a query once its answer has not changed for this many steps (looked at every so many steps).
-        compact: take stopped queries out of the batch; False goes on with all of them until the last has stopped,
-            which keeps the shapes that a compiled network was compiled for. The answers are the same.
+        network: any prediction network; its call must take the arguments that are used here.
+        batch: the queries; solutions and mask are not used.
+        steps: number of steps, possibly more than in training; the network's own by default.
+        starts: number of noisy starts per query.
+        generator: source of the noise; None runs a single start without noise.
+        choose: which start answers, without knowledge of the rules: the one whose belief moved least in the last step
+            (residual) or the most confident one (confidence).
+        patience: stop a query after this many steps without a change of its answer (checked every ``patience`` steps).
+        compact: remove stopped queries from the batch. False runs all of them until the last has stopped, which keeps
+            the shapes of a compiled network. The answers are the same.
     """
     takes = arguments_of(network)
     noisy, resumable = "noise" in takes, takes.issuperset(("steps", "state", "return_state", "every_step"))
@@ -82,14 +82,14 @@ def predict(
     if steps is not None and "steps" not in takes:
         raise ValueError(f"steps: expected None for a network without steps, got {steps}")
     if patience is not None and not resumable:
-        raise ValueError(f"patience: expected None for a network that cannot go on from a state, got {patience}")
+        raise ValueError(f"patience: expected None for a network that cannot continue from a state, got {patience}")
     if starts > 1 and not noisy:
-        raise ValueError(f"starts: expected 1 for a network that takes no noise, got {starts}")
+        raise ValueError(f"starts: expected 1 for a network without noise, got {starts}")
     if starts > 1 and generator is None:
-        raise ValueError(f"generator: expected one to draw the noise of {starts} starts from, got None")
+        raise ValueError(f"generator: expected one for the noise of {starts} starts, got None")
 
     runs = []
-    asked: Any = network  # what it takes was looked at above
+    asked: Any = network  # its arguments were checked above
     with _evaluating(asked):
         for _ in range(starts):
             noise = draw_noise(asked, batch, generator) if noisy and generator is not None else None
@@ -99,7 +99,7 @@ def predict(
                 runs.append(_at_once(asked, batch, {"steps": steps, "noise": noise}))
     logits, residual, used = ([run[i] for run in runs] for i in range(3))
     if starts > 1 and choose == "residual" and residual[0] is None:
-        raise ValueError("choose: expected 'confidence' where there are no two steps to compare, got 'residual'")
+        raise ValueError("choose: expected 'confidence' if there are no two steps to compare, got 'residual'")
 
     logits = torch.stack(logits)
     answers = logits.argmax(-1)
@@ -120,13 +120,13 @@ def predict(
 
 
 def threshold(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Read every choice on its own, as the paper does with the NLM: taken where its probability is above one half.
+    """Read each choice separately, as the paper does for the NLM: taken if its probability is above one half.
 
     Args:
         logits: [B, R, V].
 
     Returns:
-        Answers int64 [B, R], -1 where a variable takes no value or several, and their log-probability [B].
+        Answers int64 [B, R], -1 if a variable takes no value or several, and their log-probability [B].
     """
     taken = logits > 0
     answers = torch.where(taken.sum(-1) == 1, taken.int().argmax(-1), -1)
@@ -147,9 +147,9 @@ def _at_once(network: Any, batch: Batch, arguments: dict[str, Any]) -> Run:
 def _resumed(
     network: Any, batch: Batch, steps: int | None, noise: Tensor | None, patience: int | None, compact: bool
 ) -> Run:
-    """The state is carried from call to call, so that memory does not grow with the steps."""
+    """Carry the state from call to call, so that memory does not grow with the number of steps."""
     steps = int(network.steps) if steps is None else steps
-    # Without patience the last step alone is looked at, beside the one before it.
+    # Without patience only the last two steps are compared.
     first = 1 if patience is not None else max(steps - 1, 1)
     last, state = network(batch, steps=first, noise=noise, every_step=False, return_state=True)
     used = torch.full((len(batch),), first, device=last.device)
@@ -176,7 +176,7 @@ def _resumed(
 
 
 def _moved(before: Tensor, after: Tensor) -> Tensor:
-    """Total variation distance between two steps' beliefs, the mean over variables: [B, R, classes] twice -> [B]."""
+    """Total variation distance [B] between the beliefs of two steps [B, R, classes], mean over variables."""
     return (after.float().softmax(-1) - before.float().softmax(-1)).abs().sum(-1).mean(-1) / 2
 
 

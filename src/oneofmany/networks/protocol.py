@@ -1,4 +1,4 @@
-"""What trainer, evaluator and a user's own network agree on."""
+"""The interface between networks (a user's own too) and trainer, evaluation and solver."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor, nn
 from oneofmany.problems import Batch, Problem
 
 Readout = Literal["argmax", "threshold"]
-"""How an answer is read off the logits: the likeliest value of every variable, or every choice above 0.5 on its own."""
+"""How an answer is read from logits: the most likely value of each variable, or each choice with probability > 0.5."""
 
 
 @runtime_checkable
 class PredictionNetwork(Protocol):
     """Batch in, logits out.
 
-    ``value_offset`` is how many classes stand before the values: 0, or 1 for a network with a class of its own for
-    "blank" (RRN), whose softmax runs over all its classes and whose target of value v is class v + 1.
+    ``value_offset`` is the number of classes before the values: 0, or 1 for a network with a blank class (RRN). The
+    softmax of such a network includes the blank class, and the target of value v is class v + 1.
 
-    A network may also say its ``readout``; without one its answers are read by argmax.
+    A network may also have a ``readout``; the default is argmax.
     """
 
     value_offset: int
@@ -30,25 +30,25 @@ class PredictionNetwork(Protocol):
     def __call__(self, batch: Batch) -> Tensor:
         """Logits [B, R, V + value_offset], or [T, B, R, V + value_offset] from a network that predicts at every step.
 
-        A network with steps takes ``steps=``; one that starts from noise takes ``noise=`` and says its shape with
+        A network with steps takes ``steps=``. A network that starts from noise takes ``noise=`` and has a method
         ``noise_shape(batch)``.
         """
         ...
 
 
 class TaskNetwork(nn.Module, ABC):
-    """A prediction network of this library: it also says how its answers are read and which problems it can answer."""
+    """A prediction network of this library, with its readout and the problems it accepts."""
 
     value_offset: int = 0
     readout: Readout = "argmax"
 
     @abstractmethod
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
-        """None where the network can answer queries of a problem; otherwise the reason, in one sentence.
+        """Return None if the network can answer queries of a problem, else the reason in one sentence.
 
         Args:
             problem: the problem of the queries.
-            relations: int [.., 2], the relations of the queries, -1 for padding; None where the queries have none.
+            relations: int [.., 2], the relations of the queries, -1 for padding; None if there are none.
         """
 
 
@@ -56,7 +56,7 @@ class TakesNoise(Protocol):
     """A network that starts from noise."""
 
     def noise_shape(self, batch: Batch) -> tuple[int, ...]:
-        """The shape of the noise for a batch."""
+        """Return the shape of the noise for a batch."""
         ...
 
 
@@ -70,7 +70,7 @@ class SelectorNetwork(Protocol):
 
 
 def arguments_of(network: Any) -> frozenset[str]:
-    """The names of the arguments that a network's call takes."""
+    """Return the argument names of a network's call."""
     network = _unwrapped(network)
     return frozenset(
         inspect.signature(network.forward if isinstance(network, nn.Module) else network.__call__).parameters
@@ -78,14 +78,14 @@ def arguments_of(network: Any) -> frozenset[str]:
 
 
 def readout_of(network: Any) -> Readout:
-    """The network's ``readout``; argmax for a network that does not say one."""
-    # Many networks have a layer of this name, which says nothing about how answers are read.
+    """Return the network's ``readout``; argmax if it has none."""
+    # Many networks have a layer of this name; it is not the setting.
     readout: Any = getattr(_unwrapped(network), "readout", "argmax")
     return "argmax" if isinstance(readout, nn.Module | Tensor) else readout
 
 
 def _unwrapped(network: Any) -> Any:
-    """The network inside a compiled or distributed wrapper, which hides its call and its attributes."""
+    """The network inside a compiled or distributed wrapper, which hides its signature and attributes."""
     while isinstance(network, nn.Module) and (inner := getattr(network, "_orig_mod", getattr(network, "module", None))):
         network = inner
     return network

@@ -1,4 +1,4 @@
-"""A network in a file: weights and what they are the weights of, in one safetensors file, never pickle."""
+"""Save and load networks: weights and settings in one safetensors file, never pickle."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class SavedNetwork:
 
     Args:
         network: ready to predict, in evaluation mode.
-        settings: what it was built from.
+        settings: of the network.
         task: the task it was trained on.
-        size: the size of the problems it was trained on; networks that are not bound to a size take others too.
-        card: what its maker says about it: data, recipe, accuracy, limits.
+        size: the problem size it was trained on; networks that are not bound to a size accept others too.
+        card: data, recipe, accuracy and limits, as stated when it was saved.
     """
 
     network: TaskNetwork
@@ -49,7 +49,7 @@ def save_network(
     *,
     force: bool = False,
 ) -> None:
-    """Write a network's weights (or its ``state_dict``) in one step; an existing file only with ``force``."""
+    """Write a network (or its ``state_dict``) as one whole file; an existing file is replaced only with ``force``."""
     header = {
         "format": FORMAT,
         "version": oneofmany.__version__,
@@ -70,13 +70,13 @@ def load_network(
     device: torch.device | str = "cpu",
     precision: Precision | None = "float32",
 ) -> SavedNetwork:
-    """Read a network; FileError says in one sentence what is wrong with the file.
+    """Read a network; a bad file raises FileError.
 
     Args:
         path: a file that ``save_network`` wrote.
         problem: needed for a task of your own, whose rules are not in the file.
-        device: where the network is put.
-        precision: of the activations, as in ``build_network``; None takes what ``kernels.precision_for`` says.
+        device: of the network.
+        precision: of the activations, as in ``build_network``; None uses ``kernels.precision_for``.
     """
     header, tensors = read_tensors(path, otherwise=OTHERWISE, newest=FORMAT, framework="pt")
     if "network" not in header:

@@ -1,4 +1,4 @@
-"""Functions that the Triton kernels of several networks need. It imports triton: import it only where CUDA is."""
+"""Functions shared by the Triton kernels of several networks. Imports triton: import it only on a CUDA machine."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations

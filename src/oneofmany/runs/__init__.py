@@ -1,4 +1,4 @@
-"""Runs on disk: the run folder, devices, and the environment that a run was made in."""
+"""Runs on disk: the run folder, devices and the software environment of a run."""
 
 from oneofmany.runs.folder import RunFolder
 

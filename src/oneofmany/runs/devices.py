@@ -1,4 +1,4 @@
-"""Where networks run."""
+"""Devices by name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 
 
 def device_named(name: str) -> torch.device:
-    """The device of that name, where auto is a GPU if there is one; ValueError where it is not there.
+    """Return the device of that name; auto is a GPU if there is one. A missing device raises ValueError.
 
-    A GPU that PyTorch cannot use is an error too: its owner would not like to find the CPU at work the next morning.
+    With auto, a GPU that PyTorch cannot use is an error too: a silent fallback would leave a long run on the CPU.
     """
     usable = torch.cuda.is_available()
     if name == "auto":
         if not usable and torch.cuda.device_count():
             raise ValueError(
-                "device: there is a GPU here, but PyTorch cannot use it (oneofmany doctor says more); "
+                "device: this machine has a GPU, but PyTorch cannot use it (see oneofmany doctor); "
                 "use --device cpu, or hide the GPU with CUDA_VISIBLE_DEVICES= before the command"
             )
         name = "cuda" if usable else "cpu"
@@ -29,7 +29,7 @@ def device_named(name: str) -> torch.device:
 
 
 def usable_device(name: str) -> torch.device:
-    """The device of that name, cpu, cuda, cuda:N or mps, after a try whether it works; ValueError where it does not."""
+    """Return the device cpu, cuda, cuda:N or mps after a test that it works; ValueError if it does not."""
     device = _device(name, ("cpu", "cuda", "mps"))
     if device is None:
         raise ValueError(f"--device: expected cpu, cuda or mps, got {name!r}")
@@ -41,7 +41,7 @@ def usable_device(name: str) -> torch.device:
 
 
 def _device(name: str, kinds: Sequence[str]) -> torch.device | None:
-    """The device of that name; None where there is no such name, or it is not of these kinds."""
+    """The device of that name; None if the name is unknown or not of these kinds."""
     try:
         device = torch.device(name)
     except RuntimeError:

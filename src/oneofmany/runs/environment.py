@@ -1,4 +1,4 @@
-"""What a run was made with and on: saved with it, so that its numbers can be traced."""
+"""The software and hardware of a run, saved with it so that its numbers can be traced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import oneofmany
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Versions, git revision and machine."""
+    """Return versions, git revision and machine."""
     return {
         "version": oneofmany.__version__,
         "revision": _revision(),
@@ -26,7 +26,7 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def _revision() -> str | None:
-    """The commit of the source tree that runs, with a + where files differ from it; None outside of one."""
+    """The commit of the source tree, with a + if it has uncommitted changes; None outside of a git repository."""
     here = Path(__file__).resolve().parent
     try:
         described = subprocess.run(

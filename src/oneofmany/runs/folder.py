@@ -1,4 +1,4 @@
-"""The run folder: configuration, metrics, weights, predictions, and the state that resuming needs. No pickle."""
+"""The run folder: configuration, metrics, weights, predictions, and the state for resuming. No pickle."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from oneofmany.tensor_files import from_bytes, to_bytes
 
 FORMAT = 1
 KEPT_STATES = 2
-"""A damaged state falls back to the one before."""
+"""If the newest state is damaged, the one before it is used."""
 
 
 class RunFolder:
-    """A run on disk. ``create`` makes a new one, ``open`` takes an existing one; nothing is ever half-written."""
+    """A run on disk. ``create`` makes a new one, ``open`` opens an existing one. Files are written whole."""
 
     def __init__(self, path: Path, config: dict[str, Any]) -> None:
         self.path, self.config = path, config
@@ -32,13 +32,12 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: dict[str, Any]) -> RunFolder:
-        """Make the folder and write its configuration; FileError where something stands there already."""
+        """Make the folder and write its configuration; FileError if the path is in use."""
         path = Path(path)
-        # Empty folders and a part of a file are what a kill leaves before the configuration is written.
+        # Ignore empty folders and partial files: a process killed before it writes the configuration leaves them.
         if path.exists() and (not path.is_dir() or any(_matters(inner) for inner in path.rglob("*"))):
-            what = (
-                f"it is a run, which --resume {path} continues" if (path / "config.json").exists() else "it is no run"
-            )
+            is_run = (path / "config.json").exists()
+            what = f"it is a run; --resume {path} continues it" if is_run else "it is not a run"
             raise FileError(f"{path} exists ({what}): choose another folder with --out")
         (path / "state").mkdir(parents=True, exist_ok=True)
         (path / "predictions").mkdir(exist_ok=True)
@@ -65,7 +64,7 @@ class RunFolder:
             file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def logged_bytes(self) -> int:
-        """How long the metrics are now, safe on the disk, to cut them back to on resuming."""
+        """The current length of the metrics, flushed to disk; resuming cuts them back to it."""
         if not self.metrics.exists():
             return 0
         with self.metrics.open("rb") as file:
@@ -73,13 +72,13 @@ class RunFolder:
             return os.fstat(file.fileno()).st_size
 
     def cut_metrics(self, size: int) -> None:
-        """Forget what was logged after the state that is resumed."""
+        """Cut the metrics to ``size`` bytes, their length when the resumed state was saved."""
         if self.metrics.exists():
             with self.metrics.open("r+b") as file:
                 file.truncate(size)
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All lines of the metrics; a last line that was cut off by a kill is left out."""
+        """Return all lines of the metrics; an incomplete last line is left out."""
         if not self.metrics.exists():
             return []
         lines = self.metrics.read_text(encoding="utf-8").split("\n")
@@ -88,7 +87,7 @@ class RunFolder:
     # ---- state -----------------------------------------------------------------------------------------------------
 
     def save_state(self, number: int, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-        """Write state ``number`` (they rise), then forget all but the last two."""
+        """Write state ``number`` (numbers increase), then delete all but the last two."""
         data = to_bytes(tensors, json.dumps(about, sort_keys=True))
         write_whole(
             self._states / f"{number:012d}.safetensors", lambda beside: beside.write_bytes(data + _seal(data)), True
@@ -97,7 +96,7 @@ class RunFolder:
             old.unlink(missing_ok=True)
 
     def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any], list[str]] | None:
-        """The newest state that is whole, with sentences about damaged ones; None where the run has none yet."""
+        """Return the newest intact state and warnings about damaged ones; None if the run has no state yet."""
         complaints = []
         for file in reversed(self._state_files()):
             try:
@@ -111,7 +110,7 @@ class RunFolder:
                 continue
             return tensors, about, complaints
         if complaints:
-            raise FileError(f"{self.path}: no state is whole, so it cannot be resumed: {'; '.join(complaints)}")
+            raise FileError(f"{self.path}: every state is damaged, so it cannot be resumed: {'; '.join(complaints)}")
         return None
 
     def _state_files(self) -> list[Path]:
@@ -123,7 +122,7 @@ def _matters(path: Path) -> bool:
 
 
 SEAL = 32
-"""Bytes of the checksum that follows a state."""
+"""Bytes of the checksum at the end of a state file."""
 
 
 def _seal(data: bytes) -> bytes:

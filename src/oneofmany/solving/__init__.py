@@ -1,15 +1,15 @@
-"""Answers to queries: from a network in batches, from the exact enumerator, or from both::
+"""Answer queries with a network, with the exact enumerator, or with both::
 
     solver = Solver(oneofmany.load("sudoku"))
-    for answer in solver.answer(queries):              # queries as a task's ``parse`` gives them, of any sizes
+    for answer in solver.answer(queries):              # queries from a task's ``parse``, of any sizes
         print(answer.values, answer.valid, answer.confidence)
 
     found = [[answer] for answer in solver.answer(queries)]
-    found = fall_back(queries, found)                  # the enumerator where the network's answer is not valid
-    found = solver.weigh(queries, solve_exactly(queries, limit=100))   # all solutions, the likeliest first
+    found = fall_back(queries, found)                  # the enumerator if the network's answer is not valid
+    found = solver.weigh(queries, solve_exactly(queries, limit=100))   # all solutions, most likely first
     totals = count_solutions(queries, limit=1000)
 
-Every function answers in the order of the queries. Whoever answered is named in ``Answer.source``.
+Answers come in the order of the queries. ``Answer.source`` tells who answered.
 """
 
 from oneofmany.solving.answers import Answer

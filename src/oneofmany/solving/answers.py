@@ -1,4 +1,4 @@
-"""One answer to a query, and queries of many problems sorted by problem."""
+"""An answer to a query, and queries grouped by problem."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Answer:
     """One answer to a query.
 
     Args:
-        values: uint8 [R], 1..V, and 0 where a network gives no or several values; the query itself where there is no
-            solution.
-        valid: whether it keeps the givens and every rule.
-        source: who answered. An answer of the enumerator that is not valid says that there is no solution.
-        log_probability: the network's log-probability of the answer; None where no network was asked. For networks
-            that choose a value for every variable it is the sum over variables of the softmax at the last step, for
-            those that threshold every choice on its own (NLM) the sum over choices.
-        share: of the probability of all listed solutions, those of ``Solver.weigh``; None elsewhere.
-        seconds: the query's part of the time that its batch took.
+        values: uint8 [R], 1..V; 0 for a variable to which a network gives no value or several; the query itself if
+            there is no solution.
+        valid: whether it keeps the givens and satisfies every rule.
+        source: who answered. An invalid answer from the enumerator means that there is no solution.
+        log_probability: the network's log-probability of the answer; None without a network. Networks that choose a
+            value for every variable sum the log-softmax of the last step over variables; networks that threshold every
+            choice separately (NLM) sum over choices.
+        share: the answer's share of the probability of all solutions given to ``Solver.weigh``; None elsewhere.
+        seconds: the query's share of the time of its batch.
     """
 
     values: np.ndarray
@@ -37,12 +37,12 @@ class Answer:
 
     @property
     def confidence(self) -> float | None:
-        """The network's probability of the whole answer, 0..1: how sure it is, which is not how often it is right."""
+        """The network's probability of the whole answer, 0..1. It is not calibrated to how often answers are valid."""
         return None if self.log_probability is None else math.exp(self.log_probability)
 
 
 def by_problem(queries: Sequence[Query]) -> dict[Problem, list[int]]:
-    """The rows of the queries of every problem."""
+    """Group the queries' rows by problem."""
     rows: dict[Problem, list[int]] = {}
     for row, query in enumerate(queries):
         rows.setdefault(query.problem, []).append(row)
@@ -50,7 +50,7 @@ def by_problem(queries: Sequence[Query]) -> dict[Problem, list[int]]:
 
 
 def stacked(queries: Sequence[Query]) -> tuple[np.ndarray, np.ndarray]:
-    """Queries of one problem as uint8 [Q, R] and relations int16 [Q, M, 2], -1 for padding."""
+    """Stack queries of one problem: values uint8 [Q, R] and relations int16 [Q, M, 2], -1 for padding."""
     relations = np.full((len(queries), max(len(query.relations) for query in queries), 2), -1, np.int16)
     for row, query in zip(relations, queries, strict=True):
         row[: len(query.relations)] = query.relations

@@ -21,9 +21,9 @@ AT_ONCE = 4096
 def solve_exactly(
     queries: Sequence[Query], limit: int = 1, *, seed: int | None = None, tell: Progress | None = None
 ) -> list[list[Answer]]:
-    """Up to ``limit`` solutions of every query from the enumerator; a seed makes the search's order random.
+    """Return up to ``limit`` solutions of every query from the enumerator; a seed randomises the search order.
 
-    A query without a solution has one answer that is not valid: the query itself.
+    A query without a solution gets one invalid answer: the query itself.
     """
     if queries:
         prepare()
@@ -41,7 +41,7 @@ def solve_exactly(
 
 
 def count_solutions(queries: Sequence[Query], limit: int = LIMIT, *, tell: Progress | None = None) -> np.ndarray:
-    """How many solutions every query has, int64 [Q]; counting a query stops at ``limit``."""
+    """Count the solutions of every query, int64 [Q]; the count of a query stops at ``limit``."""
     totals = np.zeros(len(queries), np.int64)
     done = 0
     for problem, rows in _parts(queries):
@@ -53,14 +53,14 @@ def count_solutions(queries: Sequence[Query], limit: int = LIMIT, *, tell: Progr
 
 
 def fall_back(queries: Sequence[Query], found: Sequence[Sequence[Answer]], number: int = 1) -> list[list[Answer]]:
-    """The valid answers that were found, and as many from the enumerator as are missing to ``number`` different ones.
+    """Keep the valid answers and let the enumerator add different ones, up to ``number`` in all.
 
-    A query that has no solution gets the enumerator's answer that says so.
+    A query without a solution gets the enumerator's invalid answer.
     """
     kept = [[answer for answer in answers if answer.valid][:number] for answers in found]
     short = [row for row, answers in enumerate(kept) if len(answers) < number]
     for row, exact in zip(short, solve_exactly([queries[row] for row in short], number), strict=True):
-        asked = sum(answer.seconds for answer in found[row])  # the network was asked first
+        asked = sum(answer.seconds for answer in found[row])  # the network's time counts too
         known = {answer.values.tobytes() for answer in kept[row]}
         new = [replace(answer, seconds=answer.seconds + asked) for answer in exact]
         kept[row] += [answer for answer in new if answer.values.tobytes() not in known][: number - len(kept[row])]
@@ -69,12 +69,12 @@ def fall_back(queries: Sequence[Query], found: Sequence[Sequence[Answer]], numbe
 
 @cache
 def prepare() -> None:
-    """Load or compile the enumerator (seconds, the first time), so that it is not part of a query's time."""
+    """Load or compile the enumerator (seconds, the first time), so that no query's time includes it."""
     solve(nqueens(1), np.zeros((1, 1), np.uint8), limit=1)
 
 
 def _parts(queries: Sequence[Query]) -> Iterator[tuple[Problem, list[int]]]:
-    """The rows of up to ``AT_ONCE`` queries of one problem at a time."""
+    """Yield the rows of up to ``AT_ONCE`` queries of one problem at a time."""
     for problem, rows in by_problem(queries).items():
         for first in range(0, len(rows), AT_ONCE):
             yield problem, rows[first : first + AT_ONCE]

@@ -1,4 +1,4 @@
-"""Answers from one network, in batches."""
+"""Answer queries in batches with one network."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Noise = torch.Generator | None
 T = TypeVar("T")
 
 TRIES = 8
-"""Noisy starts that are tried for each of the different answers that are wanted."""
+"""Noisy starts per different answer asked for."""
 
 PATIENCE = 8
-"""An answer that has not changed for so many steps is taken."""
+"""A query stops after this many steps without a change of its answer."""
 
 
 class Solver:
     """Answers queries with one network, on the network's device.
 
     Args:
-        saved: a network as ``oneofmany.load`` gives it.
-        steps: run exactly so many steps. None: the network's own number for test time, but a query is done once its
-            answer has not changed for ``PATIENCE`` steps.
-        starts: how many noisy starts to try for every query. One of them answers, chosen without the rules.
-        choose: by what: the belief that moved least in the last step, or the surest answer.
+        saved: a network from ``oneofmany.load``.
+        steps: run exactly this many steps. By default up to the network's own number at test time; a query stops
+            early after ``PATIENCE`` steps without a change of its answer.
+        starts: number of noisy starts per query. One of them answers, chosen without knowledge of the rules.
+        choose: which start answers: the one whose belief moved least in the last step, or the most confident one.
         seed: of the noise. The same seed and batch size give the same answers.
-        batch_size: how many queries are answered at once.
+        batch_size: queries per batch.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Solver:
             self._needs_noise("starts", starts)
 
     def answer(self, queries: Sequence[Query], tell: Progress | None = None) -> list[Answer]:
-        """One answer to every query."""
+        """Return one answer to every query."""
 
         def work(rows: list[int], batch: Batch, noise: Noise) -> list[Answer]:
             return self._start(batch, noise, self.starts)
@@ -82,10 +82,10 @@ class Solver:
     def distinct(
         self, queries: Sequence[Query], number: int, *, tries: int | None = None, tell: Progress | None = None
     ) -> list[list[Answer]]:
-        """Up to ``number`` different answers to every query, each from a noisy start of its own.
+        """Return up to ``number`` different answers to every query, each from another noisy start.
 
-        Valid answers come first, in the order in which they were found; others fill the rest. Starts are tried until
-        every query of a batch has enough valid answers, at most ``tries`` of them (``TRIES`` for each wanted answer).
+        Valid answers come first, in the order found, then invalid ones. Starts are tried until every query of a batch
+        has ``number`` valid answers, up to ``tries`` starts (by default ``TRIES`` times ``number``).
         """
         if number < 1:
             raise ValueError(f"distinct: expected at least 1 answer, got {number}")
@@ -105,10 +105,9 @@ class Solver:
     def weigh(
         self, queries: Sequence[Query], found: Sequence[Sequence[Answer]], tell: Progress | None = None
     ) -> list[list[Answer]]:
-        """Solutions that were found for every query, with the network's probability of each, the likeliest first.
+        """Return the solutions found for every query with the network's probability of each, most likely first.
 
-        The probability is the mean over ``starts`` noisy starts. Shares add up to 1 over the solutions of a query; the
-        probabilities add up to what the network gives to all of them together.
+        The probability is the mean over ``starts`` noisy starts. Shares add up to 1 over the solutions of a query.
         """
 
         def work(rows: list[int], batch: Batch, noise: Noise) -> list[list[Answer]]:
@@ -122,20 +121,20 @@ class Solver:
         return self._in_batches(queries, work, tell)
 
     def refusal(self, query: Query) -> str | None:
-        """Why this network cannot answer a query, in one sentence; None where it can."""
+        """Return why this network cannot answer a query, in one sentence; None if it can."""
         return self.saved.network.accepts(query.problem, query.relations)
 
     def _needs_noise(self, name: str, number: int) -> None:
         if not self.noisy:
             raise ValueError(
-                f"{name}: this network ({self.saved.settings.kind}) starts from no noise and has one answer to a "
+                f"{name}: this network ({self.saved.settings.kind}) has no noise and gives one answer per "
                 f"query, got {number}"
             )
 
     def _in_batches(
         self, queries: Sequence[Query], work: Callable[[list[int], Batch, Noise], list[T]], tell: Progress | None
     ) -> list[T]:
-        """What ``work`` makes of every query. Every problem has noise of its own: others do not change its answers."""
+        """Apply ``work`` in batches. Each problem has its own noise, so other problems do not change its answers."""
         for query in queries:
             if why := self.refusal(query):
                 raise ValueError(why)
@@ -169,11 +168,11 @@ class Solver:
             patience=self.patience,
         ).logits.float()
         if not torch.isfinite(logits).all():
-            raise ValueError("the network's answers are not finite numbers: its weights are damaged")
+            raise ValueError("the network's logits are not finite: its weights are damaged")
         return logits
 
     def _read_off(self, batch: Batch, logits: Tensor) -> tuple[np.ndarray, list[bool], list[float]]:
-        """Values uint8 [B, R], whether valid, and their log-probability."""
+        """Values uint8 [B, R], whether they are valid, and their log-probability."""
         if self.network.readout == "threshold":
             answers, sure = threshold(logits)
         else:
@@ -197,7 +196,7 @@ class Solver:
         """[K] of solutions uint8 [K, R] under the logits [R, classes] of their query."""
         values = solutions.long()[..., None] - 1
         if self.network.readout == "threshold":
-            # All choices not taken, and for the taken ones the logit on top: logsigmoid(x) = logsigmoid(-x) + x.
+            # Start as if no choice were taken, then add the logits of those taken: logsigmoid(x) = logsigmoid(-x) + x.
             taken = logits.expand(len(values), -1, -1).gather(-1, values)[..., 0]
             return F.logsigmoid(-logits).sum() + taken.sum(-1)
         per_class = logits.log_softmax(-1).expand(len(values), -1, -1)
@@ -205,7 +204,7 @@ class Solver:
 
 
 def bundled(task: str) -> Path:
-    """Where the bundled network of a task lies, if there is one."""
+    """Return the path of a task's bundled network; the file may not exist."""
     return Path(oneofmany.__file__).parent / "weights" / f"{task}.safetensors"
 
 

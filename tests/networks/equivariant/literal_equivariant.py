@@ -1,4 +1,4 @@
-"""The equivariant network written out choice by choice and rule by rule, as slowly and plainly as can be."""
+"""The equivariant network written as plain loops over choices and rules."""
 
 from __future__ import annotations
 

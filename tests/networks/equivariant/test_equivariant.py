@@ -28,7 +28,7 @@ def batch_of(problem: Problem, query: Tensor, relations: Tensor | None = None) -
 
 
 def random_batch(problem: Problem, B: int, seed: int, M: int = 0) -> Batch:
-    """Any partial assignment will do: a network must answer unsolvable queries too."""
+    """Random partial assignments: a network must answer unsolvable queries too."""
     g = torch.Generator().manual_seed(seed)
     values = torch.randint(1, problem.values + 1, (B, problem.variables), generator=g)
     query = torch.where(torch.rand(values.shape, generator=g) < 0.4, values, 0)
@@ -60,7 +60,7 @@ CASES = {
 
 @pytest.fixture(params=["CPU kernels", "slot by slot"])
 def path(request, monkeypatch):
-    """Both ways to pool: what runs on a CPU, and what is compiled and runs on a GPU."""
+    """Both ways to pool: the one for CPUs, and the one for GPUs and the compiler."""
     if request.param == "slot by slot":
         for module in (plain, steps):
             monkeypatch.setattr(module, "unrolled", lambda x: True)
@@ -107,7 +107,7 @@ def test_agrees_with_the_literal_formulation_at_any_size(n, width, steps, seed):
 
 
 def moved_batch(batch: Batch, to: np.ndarray, relations: Tensor | None = None) -> Batch:
-    """The batch with choice c renamed to[c]: what is given moves along."""
+    """The batch with choice c renamed to[c], givens included."""
     V = batch.problem.values
     query = torch.zeros_like(batch.query)
     for b, variable in (batch.query > 0).nonzero().tolist():
@@ -129,7 +129,7 @@ def assert_equivariant(network: EquivariantNetwork, batch: Batch, to: np.ndarray
 
 
 def placed_batch(problem: Problem, B: int, seed: int) -> Batch:
-    """Given choices no two of which share a variable or, after any symmetry, could: a partial permutation."""
+    """A partial permutation: given choices that share no variable, also after any symmetry."""
     g = torch.Generator().manual_seed(seed)
     n = problem.values
     query = torch.stack([torch.randperm(n, generator=g) + 1 for _ in range(B)])
@@ -171,11 +171,11 @@ def test_all_symmetries_of_sudoku(shape, seed):
 @settings(max_examples=15)
 @given(st.integers(2, 5), st.integers(0, 10**6))
 def test_symmetries_of_futoshiki(inequalities, n, seed):
-    """Rows, columns and transposition with the relations carried along, and values reversed with them turned round."""
+    """Permute rows and columns and transpose, together with the relations; reverse values and relations."""
     problem, rng = futoshiki(n), np.random.default_rng(seed)
     cells = np.arange(n * n).reshape(n, n)
     values = np.arange(n)
-    if inequalities == "rules":  # flags say which cell comes first, which a permutation of the cells would change
+    if inequalities == "rules":  # flags depend on the order of the cells, which a permutation changes
         cells = cells[rng.permutation(n)][:, rng.permutation(n)]
         cells = cells.T if rng.integers(2) else cells
         values = values[::-1] if rng.integers(2) else values
@@ -261,8 +261,8 @@ def test_no_parameter_depends_on_the_size():
 
 @pytest.mark.usefixtures("path")
 def test_how_many_others_a_rule_has_does_not_matter():
-    """One given in 9x9 and in 16x16: what stands to it in the same way gets the same logits, since a rule looks at two
-    of its choices alone; where it took a mean, a board of another size would be another world.
+    """One given in 9x9 and in 16x16: choices in the same position relative to it get the same logits, since a rule
+    pools two of its choices only; a mean would depend on the size of the board.
     """
     torch.manual_seed(0)
     network = EquivariantNetwork(sudoku(), width=8, steps=4)
@@ -271,7 +271,7 @@ def test_how_many_others_a_rule_has_does_not_matter():
         query = torch.zeros(1, problem.variables, dtype=torch.int64)
         query[0, 0] = 1
         logits.append(network(batch_of(problem, query)).view(4, *[problem.size] * 3))
-    # The given's line and value stay the first, lines of its box stay there, and so do all the others.
+    # The given's line and value stay first, lines of its box stay in it, and other lines stay outside.
     to = torch.tensor([0, 1, 2, 4, 5, 8, 9, 14, 15])
     small, large = logits
     torch.testing.assert_close(large[:, to][:, :, to][..., to], small, rtol=1e-5, atol=1e-5)
@@ -331,7 +331,7 @@ def test_half_precision_stays_close():
     assert 0 < (rounded - exact).norm() / exact.norm() < 0.05
 
 
-# Torch's own while tracing: 2.13 makes an autograd.Function, and looks at the gradient of an input that is no leaf.
+# PyTorch's own warnings while tracing: 2.13 makes an autograd.Function and reads the gradient of a non-leaf input.
 quiet = pytest.mark.filterwarnings("ignore:.*should not be instantiated", "ignore:The .grad attribute of a Tensor")
 
 
@@ -434,7 +434,7 @@ def test_bad_settings():
 
 
 def queens(n: int, blanks: int) -> Batch:
-    """All queries with so many blank rows, with all their solutions."""
+    """All queries with this many blank rows, with all their solutions."""
     solutions = [
         p
         for p in itertools.permutations(range(n))

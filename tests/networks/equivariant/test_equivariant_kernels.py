@@ -1,6 +1,6 @@
 """The kernels of the equivariant network against the network as PyTorch runs it.
 
-They run where a GPU is. Without one they can be interpreted (slowly) where triton is installed:
+They need a GPU. Without one, Triton's interpreter runs them slowly (triton must be installed):
 
     TRITON_INTERPRET=1 pytest tests/networks/equivariant/test_equivariant_kernels.py
 """
@@ -115,7 +115,7 @@ def test_selector(case, monkeypatch):
     logits = torch.randn(B, problem.variables, problem.values, device=DEVICE)
     expected = selector(logits, batch)
     monkeypatch.setattr(steps, "uses_triton", lambda *_: True)
-    # Products in float32 where they are interpreted.
+    # The interpreter takes products in float32.
     run = triton.run_steps
     if INTERPRETED:
         monkeypatch.setattr(triton, "run_steps", lambda *given: run(*given[:-1], torch.float32))

@@ -95,7 +95,7 @@ def test_no_parameter_depends_on_the_size():
 
 
 def test_learns_to_prefer_the_solution_that_the_copy_is_near_to():
-    """Ranks by agreement with the copy, on boards of one size, and does so on a larger one."""
+    """It learns to rank by agreement with the lagged copy on boards of one size, and also ranks on a larger one."""
     torch.manual_seed(0)
     selector = EquivariantSelector(nqueens(4), width=12, rounds=2)
     optimizer = torch.optim.AdamW(selector.parameters(), 1e-2)
@@ -115,7 +115,7 @@ def test_learns_to_prefer_the_solution_that_the_copy_is_near_to():
     assert (picked == agreement(batch, logits).argmax(1)).float().mean() > 0.8
 
 
-# Torch's own while tracing, from 2.13.
+# PyTorch's own warnings while tracing, from 2.13.
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated")
 def test_compiles_as_one_graph():
     torch._dynamo.reset()

@@ -27,13 +27,13 @@ PROBLEMS = {
 
 @pytest.fixture(params=["CPU kernels", "slot by slot"])
 def path(request, monkeypatch):
-    """Both ways to pool: what runs on a CPU, and what is compiled and runs on a GPU."""
+    """Both ways to pool: the one for CPUs, and the one for GPUs and the compiler."""
     if request.param == "slot by slot":
         monkeypatch.setattr(plain, "unrolled", lambda x: True)
 
 
 def drawn(problem: Problem, ties: bool, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """States [C, 3, 2], some negative: with many ties, or all of them different and well apart."""
+    """States [C, 3, 2], some negative: with many ties, or all different by a margin."""
     g = torch.Generator().manual_seed(seed)
     shape = (problem.choices, 3, 2)
     count = problem.choices * 6
@@ -70,7 +70,7 @@ def test_the_two_largest_and_their_gradient_against_brute_force(name, ties, dtyp
         for b in range(3):
             for channel in range(2):
                 said = [x[choice, b, channel].item() for choice in rule.choices]
-                for rank, place in enumerate(order_of(said)[:2]):  # of a single choice there is no second: it stays 0
+                for rank, place in enumerate(order_of(said)[:2]):  # with a single choice the second stays 0
                     expected[g, b, 2 * rank + channel] = said[place]
                     choice = rule.choices[place]
                     expected_gradient[choice, b, channel] += weights[g, b, 2 * rank + channel]
@@ -91,7 +91,7 @@ def test_gradients_against_difference_quotients(name):
 @pytest.mark.usefixtures("path")
 @given(st.data())
 def test_choices_below_the_second_largest_do_not_matter(data):
-    """One of five or one of nine: however many others there are and wherever they stand."""
+    """One of five or one of nine: the number and order of the others do not matter."""
     few = data.draw(st.lists(st.integers(-50, 50), min_size=2, max_size=5))
     second = sorted(few)[-2]
     many = list(few)
@@ -126,7 +126,7 @@ def test_relations_against_brute_force(name, ties):
     expected = torch.zeros_like(x)
     for b, m, d in torch.cartesian_prod(*map(torch.arange, members.shape[:3])).tolist():
         choices = members[b, m, d].tolist()
-        if choices[0] < 0:  # padding answers nobody
+        if choices[0] < 0:  # padding sends nothing
             continue
         for channel in range(2):
             said = [x[choice, b, channel].item() for choice in choices]

@@ -1,7 +1,7 @@
-"""The Neural Logic Machine as its paper defines it (Dong et al. 2019), written out: slow, and easy to believe.
+"""The Neural Logic Machine as its paper defines it (Dong et al. 2019): slow and easy to check.
 
-Breadth 2. In every layer each arity sees its own predicates, the expanded ones of the arity below and the max and min
-of the arity above; binary predicates also in the other order of their objects. Each is one linear map and a sigmoid.
+Breadth 2. In each layer an arity sees its own predicates, the expanded ones of the arity below and the max and min of
+the arity above; binary predicates also with their objects swapped. Then follow one linear map and a sigmoid.
 """
 
 from __future__ import annotations

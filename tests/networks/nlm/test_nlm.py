@@ -26,7 +26,7 @@ def _one_thread():
 
 
 def batch_of(problem: Problem, B: int, seed: int = 0, K: int = 3, relations: bool = True) -> Batch:
-    """Random queries (no solutions in truth); half of the variables given, horizontal relations for Futoshiki."""
+    """Random queries, solvable or not; half of the variables given, horizontal relations for Futoshiki."""
     g = torch.Generator().manual_seed(seed)
     R, V, n = problem.variables, problem.values, problem.size
     query = torch.randint(1, V + 1, (B, R), generator=g) * (torch.rand(B, R, generator=g) < 0.5)
@@ -47,7 +47,7 @@ def batch_of(problem: Problem, B: int, seed: int = 0, K: int = 3, relations: boo
 
 
 def sharpen(network: nn.Module, factor: float = 4.0) -> nn.Module:
-    """Larger weights, so that outputs differ visibly between objects and nothing is decided by rounding."""
+    """Larger weights, so that outputs differ between objects by more than rounding."""
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(factor)
@@ -77,7 +77,7 @@ def relative(a: Tensor, b: Tensor) -> float:
 
 
 def gradients(network: nn.Module) -> Tensor:
-    """All gradients; None, of what no output sees, counts as zero."""
+    """All gradients; None, for parameters that reach no output, counts as zero."""
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in network.parameters()])
 
 
@@ -153,7 +153,7 @@ def test_tasks_in_float32(task: str, size: int, depth: int, residual: bool, lear
     got, wanted = torch.cat([gradients(ours.machine), got_z]), torch.cat([gradients(literal), expected_z])
     assert relative(got, wanted) < 1e-4
     if residual and learned_nullary:
-        # Without residuals the inputs hardly matter after many layers: what is left of their gradient is rounding.
+        # Without residuals, the gradient of the inputs after many layers is only rounding.
         assert relative(got_z, expected_z) < 1e-4
 
 
@@ -300,13 +300,13 @@ def test_sixteen_bits_are_close(precision: str, tolerance: float):
     for one in (exact, network):
         logits = one(batch)
         assert logits.dtype == torch.float32
-        # As small as a loss that is a mean over many queries makes them: float16 alone would lose these gradients.
+        # Gradients as small as those of a mean over many queries; unscaled float16 would lose them.
         (logits.square().sum() * 1e-7).backward()
         outputs.append((logits, gradients(one)))
     (logits, grads), (half_logits, half_grads) = outputs
     assert (half_logits - logits).abs().max() < tolerance
     assert relative(half_grads, grads) < 3 * tolerance
-    # Also what a fresh network tells apart: its logits differ between the choices by hundredths.
+    # The logits of an untrained network differ between choices by hundredths only.
     spread, half_spread = logits - logits.mean(), half_logits - half_logits.mean()
     assert relative(half_spread, spread) < 20 * tolerance
 
@@ -356,7 +356,7 @@ def test_inference_equals_training_and_goes_in_pieces(monkeypatch: pytest.Monkey
     fresh(batch).sum().backward()
 
 
-@pytest.mark.filterwarnings("ignore")  # what PyTorch's compiler warns of is its own
+@pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's own compiler
 @pytest.mark.parametrize("task", ["nqueens", "futoshiki"])
 def test_compiles_as_one_graph(task: str):
     torch.manual_seed(0)

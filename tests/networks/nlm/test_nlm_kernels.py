@@ -1,6 +1,6 @@
 """The kernels of the NLM against plain PyTorch.
 
-They run where a GPU is. Without one they can be interpreted (slowly) where triton is installed:
+They need a GPU. Without one, Triton's interpreter runs them slowly (triton must be installed):
 
     TRITON_INTERPRET=1 pytest tests/networks/nlm/test_nlm_kernels.py
 """
@@ -49,7 +49,7 @@ def test_forward(case):
         found.append((ends, new_u, new_z, extreme))
     for ours, theirs, name in zip(found[1], found[0], ("ends", "u", "z"), strict=False):
         close(ours, theirs, name)
-    if reduced:  # among objects that are as good as equal another one may be the greatest
+    if reduced:  # among nearly equal objects another one may be the largest
         new_u, extreme = found[1][1].float(), found[1][3].long()
         for side, best in enumerate((new_u.amax(-1), new_u.amin(-1))):
             close(new_u.gather(-1, extreme[side][..., None])[..., 0], best, "extreme")
@@ -124,7 +124,7 @@ def test_pairs(case):
     for ours, theirs, name in zip(found[1], found[0], ("new", "reduced"), strict=False):
         close(ours, theirs, name)
 
-    # Where the extremes are said to be, they are; the backward pass then starts from the same places for both.
+    # The stored positions hold the extremes; the backward pass then uses the same positions for both.
     out, reduced, extreme = found[1]
     orders = torch.stack([out[0] + out[1], out[0] - out[1]]).flatten()
     close(orders[plain._place(extreme, H)], reduced, "extreme")
@@ -144,7 +144,7 @@ def given(early, module):
 
 
 def twice(x, n):
-    """For even n the last pairs stand twice, as (i, j) and as (j, i): s is the same and d has the other sign."""
+    """For even n the last pairs are stored twice, as (i, j) and as (j, i): s is equal and d has the opposite sign."""
     if n % 2 == 0:
         s, d = x[0, :, :, -1], x[1, :, :, -1]
         s[..., n // 2 :], d[..., n // 2 :] = s[..., : n // 2], -d[..., : n // 2]

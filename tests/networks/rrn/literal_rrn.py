@@ -1,4 +1,4 @@
-"""The RRN straight from its definition: one edge after the other, every layer per edge. Slow and obvious."""
+"""The RRN as defined: a loop over edges, every layer per edge. Slow and easy to check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The RRN beside its literal formulation, its dropout, and its hand-written operator."""
+"""The RRN against its literal formulation, its dropout, and its hand-written operator."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def twins(box, dtype=torch.float32, distinct=False, latent=0, palm=False, **ours
 
 
 def drop_factors(network, seed, steps, B, row_offset=0):
-    """The network's dropout as the literal one wants it: [T, B, edges, H], one edge of its list after the other."""
+    """The network's dropout masks for the literal one: [T, B, edges, H], in the order of its edges."""
     box = network.problem.options
     edges = edge_list(box["box_rows"], box["box_columns"], distinct=network.doubles == 0)
     neighbours, doubles = network.neighbours, network.doubles
@@ -83,7 +83,7 @@ def assert_same_function(network, literal, batch, steps, drop, tolerance, **how)
     whole = torch.cat([p.grad.flatten() for p in theirs.values()]).norm()
     for name, p in network.named_parameters():
         difference = (p.grad - theirs[name].grad).norm()
-        # A ReLU at a rounding error from zero may flip: hence beside the whole gradient, not only beside its own part.
+        # Rounding may flip a ReLU near zero, so the tolerance is relative to the whole gradient.
         assert difference <= gradient * max(theirs[name].grad.norm(), 0.1 * whole), name
 
 
@@ -241,7 +241,7 @@ def test_evaluation_drops_nothing():
 
 
 def test_expected_messages_are_those_without_dropout():
-    """Mean over many seeds of what arrives at the cells; the LSTM behind is not linear."""
+    """The mean of the summed messages over many seeds; the LSTM after them is not linear."""
     problem = sudoku(2, 2)
     network = RRN(problem, width=8, steps=1, dropout=0.3)
     h = torch.randn(1, 16, 8)

@@ -1,6 +1,6 @@
 """The kernels of the RRN against plain PyTorch and its autograd.
 
-They run where a GPU is. Without one they can be interpreted (slowly) where triton is installed:
+They need a GPU. Without one, Triton's interpreter runs them slowly (triton must be installed):
 
     TRITON_INTERPRET=1 pytest tests/networks/rrn/test_rrn_kernels.py
 """
@@ -18,7 +18,7 @@ from oneofmany.networks.rrn.graph import returning, sudoku_slots
 from oneofmany.networks.rrn.plain import Graph, Layer, plain_messages
 from oneofmany.problems import sudoku
 
-# A GPU multiplies what it is made for; the interpreter can be held to more digits.
+# The GPU multiplies in bfloat16; the interpreter allows a tighter tolerance.
 DTYPE, TOLERANCE = (torch.float32, 1e-5) if INTERPRETED else (torch.bfloat16, 2e-2)
 WIDTH = 96
 pytestmark = needs_kernels

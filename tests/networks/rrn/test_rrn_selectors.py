@@ -1,4 +1,4 @@
-"""The selectors over maps of agreement."""
+"""The selectors over agreement maps."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_by_settings(kind):
 
 
 def test_it_tells_solutions_apart_from_any_initialisation():
-    """With the authors' last ReLU, on a single channel, the scores of some are the same for every input."""
+    """With the authors' last ReLU on a single channel, some selectors give every input the same score."""
     problem = sudoku()
     solutions = torch.randint(9, (1, 4, 81))
     batch = Batch(torch.zeros(1, 81, dtype=torch.int64), solutions, torch.ones(1, 4) > 0, torch.tensor([4]), problem)

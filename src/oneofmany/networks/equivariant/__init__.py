@@ -1,4 +1,4 @@
-"""Our equivariant network over choices and rules for every task and size, and its selector."""
+"""The equivariant network over choices and rules, for all tasks and sizes, and its selector."""
 
 from oneofmany.networks.equivariant.network import EquivariantNetwork
 from oneofmany.networks.equivariant.selector import EquivariantSelector

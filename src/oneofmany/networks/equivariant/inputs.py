@@ -1,4 +1,4 @@
-"""What the equivariant networks are told about a query, and whether a batch fits them."""
+"""Input features of the equivariant networks, and checks of a batch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from oneofmany.networks.equivariant.tables import RuleTables, rule_tables
 from oneofmany.problems import Batch, Problem
 
 Inequalities = Literal["rules", "flags"]
-"""How a query's relations a < b come in: as rules like any other, or as the two flags of the paper's NLM."""
+"""Input form of a query's relations a < b: rules like any other, or the two flags of the paper's NLM."""
 
 
 def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:
-    """The kinds that need weights, and which of them is that of the relations: none where they come in as flags."""
+    """Return the kinds of rules that need weights, and the relations' kind among them: None with flags."""
     if inequalities == "rules":
         return problem.kinds, problem.relation_kind
     static = {rule.kind for rule in problem.rules}
@@ -24,17 +24,17 @@ def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str,
 
 
 def given_feature(query: Tensor, values: int) -> Tensor:
-    """Float [C, B] of query int64 [B, R]: 1 where the choice is given.
+    """Return float [C, B] from a query int64 [B, R]: 1 if the choice is given.
 
-    What a given excludes is for the rules to tell: a mark on the other values of its variable would set rows apart from
-    columns on a chess board.
+    There is no mark for the choices that a given excludes; the rules imply them. Marking the other values of its
+    variable would break the symmetry between rows and columns of a chess board.
     """
     here = query.t()[:, None] == torch.arange(1, values + 1, device=query.device)[:, None]
     return here.flatten(0, 1).float()
 
 
 def flag_features(batch: Batch) -> list[Tensor]:
-    """Two features [C, B]: the choice's cell comes first in a pair and is the larger one; ... the smaller one."""
+    """Return two features [C, B]: the choice's cell is the first of a pair and the larger one; ... the smaller one."""
     problem, query = batch.problem, batch.query
     if batch.relations is None:
         return [torch.zeros(problem.choices, len(query), device=query.device)] * 2
@@ -52,11 +52,11 @@ def check_tensor(name: str, value: Tensor | None, shape: tuple[int, ...], device
     if tuple(value.shape) != shape or not value.is_floating_point():
         raise ValueError(f"{name}: expected floating point {list(shape)}, got {value.dtype} {list(value.shape)}")
     if value.device != device:
-        raise ValueError(f"{name}: expected it on the query's device {device}, got {value.device}")
+        raise ValueError(f"{name}: expected the query's device {device}, got {value.device}")
 
 
 def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relations_as_rules: bool) -> RuleTables:
-    """The tables of the batch's problem; ValueError unless the batch fits a network with weights for these kinds."""
+    """Check a batch against a network with weights for these kinds and return the tables of its problem."""
     query, relations, problem = batch.query, batch.relations, batch.problem
     if query.ndim != 2 or query.shape[1] != problem.variables:
         raise ValueError(f"query: expected [B, {problem.variables}] for {problem}, got {list(query.shape)}")
@@ -64,7 +64,7 @@ def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relat
         raise ValueError(f"query: expected int64, got {query.dtype}")
     device = next(network.parameters()).device
     if query.device != device:
-        raise ValueError(f"query: expected it on the network's device {device}, got {query.device}")
+        raise ValueError(f"query: expected the network's device {device}, got {query.device}")
     if relations is not None:
         if relations.ndim != 3 or relations.shape[0] != len(query) or relations.shape[2] != 2:
             raise ValueError(f"relations: expected [{len(query)}, M, 2], got {list(relations.shape)}")

@@ -1,8 +1,8 @@
-"""The equivariant recurrent network over choices and rules: one small network for every task and size.
+"""The equivariant recurrent network over choices and rules: one small network for all tasks and sizes.
 
-Every choice is a token with a state, every rule pools the states of its choices and answers all of them. Weights are
-shared by all choices, by all rules of a kind and by all steps, and nothing tells one variable or value from another: so
-whatever symmetry maps rules to rules of the same kind maps answers to answers.
+Each choice is a token with a state. Each rule pools the states of its choices and sends one message back to all of
+them. Weights are shared by all choices, by all rules of a kind and by all steps, and variables and values have no
+embeddings. So the network is equivariant under every symmetry that maps rules to rules of the same kind.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from oneofmany.problems import Batch, Problem
 
 
 class EquivariantNetwork(TaskNetwork):
-    """A recurrent network over choices and rules (see the module's text); logits [T, B, R, V] at every step.
+    """Recurrent network over choices and rules (see the module's docstring); logits [T, B, R, V] of all steps.
 
-    No parameter depends on the size of the problem: the weights of 6-queens run on 20-queens as they are.
+    No parameter depends on the size of the problem: weights trained on 6-queens run on 20-queens.
 
     Args:
-        problem: whose kinds of rules to have weights for; its size does not matter.
+        problem: a problem with the kinds of rules to have weights for; its size does not matter.
         width: channels of a choice's state.
-        steps: how many steps to run where the call does not say.
-        pooled: channels that a rule pools, ``width`` by default.
-        hidden: gated hidden units of the update, ``width`` by default.
-        inequalities: how a query's relations a < b come in. ``rules``: as rules like any other. ``flags``: as the two
-            flags of the paper's NLM, on the cell of a pair that comes first in reading order (the left one of a
-            horizontal pair, the upper one of a vertical pair), "larger than the other" and "smaller than the other";
-            the other cell carries no mark.
+        steps: default number of steps.
+        pooled: channels that a rule pools; ``width`` by default.
+        hidden: gated hidden units of the update; ``width`` by default.
+        inequalities: input form of a query's relations a < b. ``rules``: rules like any other. ``flags``: the two flags
+            of the paper's NLM, "larger than the other" and "smaller than the other", on the cell of a pair that comes
+            first in reading order (the left one of a horizontal pair, the upper one of a vertical pair). The other
+            cell has no flag.
     """
 
     def __init__(
@@ -65,23 +65,24 @@ class EquivariantNetwork(TaskNetwork):
         self.step = Step(RuleBlock(kinds, width, pooled or width, hidden or width, relation_kind))
 
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
-        """None for problems of any task and size whose kinds of rules the network has weights for."""
+        """Return None for problems of any task and size whose kinds of rules the network has weights for."""
         needed = {rule.kind: None for rule in problem.rules}
         if self.inequalities == "rules" and relations is not None and (relations >= 0).any():
             needed[str(problem.relation_kind)] = None
         if unknown := [kind for kind in needed if kind not in self.step.block.kinds]:
             return (
-                f"the network was trained on {self._trained} and knows no rules of kind {' and '.join(unknown)}, so it "
-                f"cannot answer {problem.task} {problem.size}: name a network of {problem.task}"
+                f"the network was trained on {self._trained} and has no weights for rules of kind "
+                f"{' and '.join(unknown)}, so it cannot answer {problem.task} {problem.size}: "
+                f"use a network for {problem.task}"
             )
         return None
 
     def compile_step(self, backend: str = "inductor") -> None:
-        """Compile one step, in place, for any number of steps."""
+        """Compile one step in place; it serves any number of steps."""
         self.step.compile(dynamic=False, fullgraph=True, backend=backend)
 
     def noise_shape(self, batch: Batch) -> tuple[int, int]:
-        """[B, C]: one number for every choice."""
+        """Return [B, C]: one number per choice."""
         return len(batch), batch.problem.choices
 
     def forward(
@@ -94,16 +95,16 @@ class EquivariantNetwork(TaskNetwork):
         every_step: bool = True,
         return_state: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Logits of a batch.
+        """Return the logits of a batch.
 
         Args:
-            batch: the queries; solutions and mask are not looked at.
-            steps: how many steps to run, any number from 1.
-            noise: float [B, C], what tells apart choices that the query does not; zeros if None, and then a query
-                with a symmetry of its own gets an answer with that symmetry.
-            state: [B, C, width] to go on from, as returned by an earlier call; None to start.
-            every_step: False gives the last step's logits alone, with memory for one step where no gradient is kept.
-            return_state: also return the last state, to go on from (detach it to cut the gradient there).
+            batch: the queries; solutions and mask are not used.
+            steps: number of steps, at least 1; the network's own by default.
+            noise: float [B, C], which breaks symmetries; zeros by default, and then a symmetric query gets an answer
+                with the same symmetry.
+            state: [B, C, width] from an earlier call, to continue from; None to start.
+            every_step: False returns the last step's logits only; without gradients, memory is then that of one step.
+            return_state: also return the last state, to continue from (detach it to cut the gradient).
 
         Returns:
             Logits [T, B, R, V], or [B, R, V] if not every_step; with return_state, a pair with the state.
@@ -124,9 +125,9 @@ class EquivariantNetwork(TaskNetwork):
             relations = relation_tables(batch.relations, problem)
         embedded = self.embed(torch.stack(features, -1).to(self.embed.weight.dtype))
 
-        # Choice by choice inside; outside the queries come first, as everywhere.
+        # Inside, choices come first ([C, B, ..]); outside, queries come first, as everywhere.
         inner = embedded.clone() if state is None else state.transpose(0, 1).contiguous()
-        # Under autocast the products are in 16 bits, but the state that they add up in is not.
+        # Under autocast products are in 16 bits, but the state that accumulates them stays float32.
         inner = inner.to(self.embed.weight.dtype)
         logits, inner = run_steps(self.step, inner, embedded, tables, relations, steps, every_step)
         shaped = logits.unflatten(1, (problem.variables, problem.values)).permute(0, 3, 1, 2)
@@ -136,5 +137,5 @@ class EquivariantNetwork(TaskNetwork):
 
 def _checked_steps(steps: int) -> int:
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
-        raise ValueError(f"steps: expected a whole number from 1, got {steps!r}")
+        raise ValueError(f"steps: expected a whole number of at least 1, got {steps!r}")
     return steps

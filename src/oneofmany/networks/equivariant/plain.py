@@ -1,7 +1,7 @@
-"""Pooling over rules in plain PyTorch: from a rule's choices to the rule, and back to every choice.
+"""Pool over rules in plain PyTorch: from the choices of a rule to the rule, and back to the choices.
 
-States lie choice by choice, [C, B, channels], so that a rule is a few long contiguous rows. What is pooled, and where
-it is sent back to, depends on index tables (``tables``) alone; no parameter lives here.
+States have the shape [C, B, channels], so that a rule is a few long contiguous rows. Index tables (``tables``) define
+what is pooled and sent back. This module has no parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oneofmany.networks.equivariant.tables import Incidence, RelationTables, Rul
 
 
 def unrolled(x: Tensor) -> bool:
-    """Whether to go slot by slot, which a compiler fuses into one kernel, rather than through CPU kernels."""
+    """Return whether to loop over slots, which a compiler fuses into one kernel, instead of using CPU kernels."""
     return x.is_cuda or torch.compiler.is_compiling()
 
 
@@ -33,7 +33,7 @@ def _sum_rows(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
 
 
 class _SumRows(torch.autograd.Function):
-    """Gathers in both directions: a scatter would add in any order on a GPU, and slowly."""
+    """Gather in both directions: a scatter is slow on a GPU and adds in no fixed order."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor, weight: Tensor, back_index: Tensor, back_weight: Tensor) -> Tensor:
@@ -47,14 +47,14 @@ class _SumRows(torch.autograd.Function):
 
 
 class _TopRows(torch.autograd.Function):
-    """The first of equally large choices comes first; only the slots of both are kept for the way back."""
+    """The two largest choices; of equal ones the first wins. Only their slots are kept for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor, rules: Tensor, slot: Tensor) -> Tensor:
         best = x[members[:, 0]]
         second = torch.full_like(best, -torch.inf)
         winner = torch.zeros_like(best, dtype=slot.dtype)
-        runner_up = torch.full_like(winner, -2)  # no choice's slot
+        runner_up = torch.full_like(winner, -2)  # not a slot of any choice
         for w in range(1, members.shape[1]):
             other = torch.where(real[:, w, None, None], x[members[:, w]], -torch.inf)
             wins, comes_second = other > best, other > second
@@ -79,7 +79,7 @@ class _TopRows(torch.autograd.Function):
 
 
 class _TopWindows(torch.autograd.Function):
-    """Rules as the windows of a channels-last picture: the CPU kernel that finds winners with vector instructions."""
+    """Rules as windows of a channels-last image, so that PyTorch's vectorised CPU max pooling finds the winners."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor) -> Tensor:
@@ -111,16 +111,16 @@ class _TopWindows(torch.autograd.Function):
 
 
 def sum_rows(x: Tensor, incidence: Incidence) -> Tensor:
-    """[N, B, channels] -> [M, B, channels], weighted sums of rows."""
+    """Return weighted sums of rows: [N, B, channels] -> [M, B, channels]."""
     i = incidence
     return _SumRows.apply(x, i.index, i.weight, i.back_index, i.back_weight)
 
 
 def top_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
-    """[C, B, channels] -> [G, B, 2 * channels], the largest and the second largest over every rule's choices.
+    """Return the largest and second largest over each rule's choices: [C, B, channels] -> [G, B, 2 * channels].
 
-    Together they tell whether a choice of the rule is taken and whether another one could be, at any size of the rule:
-    a mean or a sum would drift with it. The second of a rule with a single choice is 0.
+    Together they show whether a choice of the rule is taken and whether another one could be. They do not depend on
+    the size of the rule, unlike a mean or a sum. The second of a rule with a single choice is 0.
     """
     if unrolled(x):
         return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot)
@@ -131,7 +131,7 @@ def top_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
 
 
 def _running(x: Tensor, combine: Any, backwards: bool) -> list[Any]:
-    """Combine [B, M, V, channels] cumulatively along V, from the last value if backwards; one entry for every value."""
+    """Combine [B, M, V, channels] cumulatively along V, from the last value if backwards; one entry per value."""
     parts = list(x.unbind(2))[:: -1 if backwards else 1]
     for i in range(1, len(parts)):
         parts[i] = combine(parts[i], parts[i - 1])
@@ -139,7 +139,7 @@ def _running(x: Tensor, combine: Any, backwards: bool) -> list[Any]:
 
 
 def _top_two(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """The two largest of two groups, each one a tensor or already its two largest."""
+    """The two largest of two groups; each group is a tensor or a pair of its two largest."""
     (x, *rest), (y, *others) = (part if isinstance(part, tuple) else (part,) for part in (x, y))
     second = torch.minimum(x, y)
     for below in (*rest, *others):
@@ -148,10 +148,10 @@ def _top_two(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def pool_relations(x: Tensor, tables: RelationTables) -> Tensor:
-    """[C, B, channels] -> [B, M, V, 2 * channels], the two largest over {a >= d} + {b <= d} for every value d.
+    """Return the two largest over {a >= d} + {b <= d} for each value d: [C, B, channels] -> [B, M, V, 2 * channels].
 
-    The same numbers as from ``Problem.relation_members``, by running maxima over the values of both variables: no
-    gather over [B, M, V, V + 1], no scatter on the way back.
+    These are the rules of ``Problem.relation_members``. Running maxima over the values of both variables avoid a gather
+    over [B, M, V, V + 1] and a scatter in the backward pass.
     """
     by_variable = x.unflatten(0, (tables.variables, -1)).permute(2, 0, 1, 3)
     ends = torch.bmm(tables.ends.to(x.dtype), by_variable.flatten(2)).unflatten(2, (by_variable.shape[2], -1))
@@ -161,7 +161,7 @@ def pool_relations(x: Tensor, tables: RelationTables) -> Tensor:
 
 
 def spread_relations(messages: Tensor, tables: RelationTables) -> Tensor:
-    """[B, M, V, channels] -> [C, B, channels], the sum over a choice's relation rules divided by V.
+    """Return the sum over a choice's relation rules divided by V: [B, M, V, channels] -> [C, B, channels].
 
     Choice (a, v) is in the rules d <= v of a < b, choice (b, v) in the rules d >= v.
     """

@@ -1,4 +1,4 @@
-"""The selector over choices and rules: scores listed solutions of any task at any size."""
+"""The selector over choices and rules: it scores listed solutions of any task and size."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from oneofmany.problems import Batch, Problem
 class EquivariantSelector(nn.Module):
     """The latent model of the selection module (section 3.4) as a few rounds over choices and rules.
 
-    Every choice sees the copy's probability of it, whether the solution takes it, the product of the two (their
-    difference is linear in them already) and whether it is given; the score is read off the mean over the choices. Like
-    ``EquivariantNetwork`` it has no parameter that depends on the size of the problem.
+    The inputs of a choice are its probability under the lagged copy, whether the solution takes it, the product of the
+    two, and whether it is given. The score is the mean of a linear readout over the choices. As in
+    ``EquivariantNetwork``, no parameter depends on the size of the problem.
 
     Args:
-        problem: whose kinds of rules to have weights for; its size does not matter.
+        problem: a problem with the kinds of rules to have weights for; its size does not matter.
         width: channels of a choice's state.
         rounds: rounds of pooling, all with the same weights.
-        inequalities: how relations come in, as in ``EquivariantNetwork``.
-        value_offset: that of the prediction network whose logits are scored.
+        inequalities: input form of relations, as in ``EquivariantNetwork``.
+        value_offset: of the prediction network.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class EquivariantSelector(nn.Module):
         self.step = Step(RuleBlock(kinds, width, width, width, relation_kind))
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Scores [B, K] of the listed solutions from logits [B, R, classes] or [T, B, R, classes] (the last step).
+        """Return scores [B, K] of the listed solutions from logits [B, R, classes] or [T, B, R, classes] (last step).
 
-        What stands in a masked place of ``batch.solutions`` does not matter to the scores of the others.
+        Padding in ``batch.solutions`` does not change the scores of listed solutions.
         """
         problem, solutions = batch.problem, batch.solutions
         tables = checked_tables(self, batch, self.step.block.kinds, self.inequalities == "rules")
@@ -85,6 +85,6 @@ class EquivariantSelector(nn.Module):
             relations = relation_tables(batch.relations.repeat_interleave(K, 0), problem)
         of_pairs = [taken, taken * belief[..., None], *(f[..., None].expand_as(taken) for f in features)]
         embedded = self.embed(torch.stack(of_pairs, -1).to(self.embed.weight.dtype)).flatten(1, 2)
-        state = embedded.to(self.embed.weight.dtype)  # that the rounds add up in, also under autocast
+        state = embedded.to(self.embed.weight.dtype)  # full precision also under autocast
         of_choices, _ = run_steps(self.step, state, embedded, tables, relations, self.rounds, every_step=False)
         return of_choices[0].mean(0).view(B, K)

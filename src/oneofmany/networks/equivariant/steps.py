@@ -1,4 +1,4 @@
-"""The steps of the equivariant networks: one round over the rules, and how many of them are run."""
+"""The steps of the equivariant networks: one round over the rules, and the loop over steps."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from oneofmany.networks.kernels import autocasts, takes_triton
 
 
 class RuleBlock(nn.Module):
-    """One round: choices speak, every rule pools and answers by its kind, choices update through a gated layer.
+    """One round: choices send, each rule pools and answers by its kind, choices update through a gated layer.
 
     Args:
-        kinds: names of the kinds of rules, each with weights of its own.
+        kinds: names of the kinds of rules; each kind has its own weights.
         width: channels of a choice's state.
-        pooled: channels of which a rule takes the largest and the second largest.
+        pooled: channels that a rule pools (largest and second largest).
         hidden: gated hidden units of the update.
-        relation_kind: which of the kinds is that of a query's relations, or None.
+        relation_kind: the kind of a query's relations, or None.
     """
 
     def __init__(self, kinds: Sequence[str], width: int, pooled: int, hidden: int, relation_kind: str | None) -> None:
@@ -41,7 +41,7 @@ class RuleBlock(nn.Module):
         self.update = nn.Linear(hidden, width)
 
     def forward(self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None) -> Tensor:
-        """The next state [C, B, width] from the state and the embedded query, both [C, B, width]."""
+        """Return the next state [C, B, width] from the state and the embedded query, both [C, B, width]."""
         spoken, own = self._choices(state + query)
         pooled = top_over_rules(spoken, tables)
         weights = dict(zip(self.kinds, self.rule.unbind(), strict=True))
@@ -59,16 +59,16 @@ class RuleBlock(nn.Module):
         if unrolled(x):
             spoken, own = F.linear(x, weight, bias).split([self.pooled, 2 * self.hidden], -1)
             return spoken, own
-        # Eager CPU kernels want contiguous inputs: two products cost less than one and its copies.
+        # Eager CPU kernels need contiguous inputs: two products cost less than one product and copies of its parts.
         return F.linear(x, weight[: self.pooled], bias[: self.pooled]), F.linear(
             x, weight[self.pooled :], bias[self.pooled :]
         )
 
 
 class Step(nn.Module):
-    """One step: a round over the rules and the logits that can be read off the new state.
+    """One step: a round over the rules and the logits of the new state.
 
-    A module of its own so that ``network.compile_step()`` compiles one step once for any number of steps.
+    It is a separate module so that ``network.compile_step()`` compiles a single step for any number of steps.
     """
 
     def __init__(self, block: RuleBlock) -> None:
@@ -80,9 +80,9 @@ class Step(nn.Module):
     def forward(
         self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None
     ) -> tuple[Tensor, Tensor]:
-        """The next state [C, B, width] and its logits [C, B]."""
+        """Return the next state [C, B, width] and its logits [C, B]."""
         state = self.block(state, query, tables, relations)
-        # Logits in full precision: in 16 bits, two close values of a variable would be tied.
+        # Logits need full precision: in 16 bits, close values of a variable would tie.
         with torch.autocast(state.device.type, enabled=False):
             return state, state @ self.readout.to(state.dtype)
 
@@ -96,7 +96,7 @@ def run_steps(
     steps: int,
     every_step: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Logits [T, C, B] (the last step's alone, T = 1, if not every_step) and the last state [C, B, width]."""
+    """Return logits [T, C, B] (T = 1, the last step's only, if not every_step) and the last state [C, B, width]."""
     if uses_triton(step.block, state, tables, relations):
         from oneofmany.networks.equivariant import triton
 
@@ -109,9 +109,9 @@ def run_steps(
 
 
 def uses_triton(block: RuleBlock, state: Tensor, tables: RuleTables, relations: RelationTables | None) -> bool:
-    """Whether all steps from a state [C, B, width] run as Triton kernels.
+    """Return whether all steps from a state [C, B, width] run as Triton kernels.
 
-    The kernels have powers of two as widths, slots that fit into a byte, and loops that are short enough.
+    The kernels need power-of-two widths, slots that fit into a byte, and short loops.
     """
     if not takes_triton(state, torch.bfloat16) or not autocasts(state) or not state.numel():
         return False

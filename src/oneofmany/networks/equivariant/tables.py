@@ -1,4 +1,4 @@
-"""Who belongs to whom: the rules of a problem and the relations of a batch as index tables on a device."""
+"""The rules of a problem and the relations of a batch as index tables on a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Incidence:
     Args:
         index: int64 [M, J], rows of x.
         weight: float32 [M, J], 0 for padding.
-        back_index: int64 [N, I], the same pairs seen from the N rows of x.
+        back_index: int64 [N, I], the same pairs from the side of the N rows of x.
         back_weight: float32 [N, I].
     """
 
@@ -31,16 +31,16 @@ class Incidence:
 
 @dataclass(frozen=True, eq=False)
 class RuleTables:
-    """Who belongs to whom in one problem's static rules, on one device. Rules are sorted by kind.
+    """Index tables of one problem's static rules on one device. Rules are sorted by kind.
 
     Args:
-        members: int64 [G, W], every rule's choices, padded with its first choice.
+        members: int64 [G, W], each rule's choices, padded with its first choice.
         real: bool [G, W], False for padding.
-        rules: int64 [C, D], every choice's rules, padded with 0.
-        slot: int8 or int16 [C, D], where the choice stands in ``members`` of that rule, -1 for padding.
-        spread: choices from rules: for every kind the mean over the choice's rules of that kind, but for the kind of
-            the relations the sum divided by V.
-        kinds: (kind, how many rules) in the order of the rules.
+        rules: int64 [C, D], each choice's rules, padded with 0.
+        slot: int8 or int16 [C, D], the choice's column in ``members`` of that rule, -1 for padding.
+        spread: from rules to choices: for each kind the mean over the choice's rules of that kind; for the relations'
+            kind the sum divided by V.
+        kinds: (kind, number of rules) in the order of the rules.
     """
 
     members: Tensor
@@ -55,13 +55,13 @@ _TABLES: WeakKeyDictionary[Problem, dict[torch.device, RuleTables]] = WeakKeyDic
 
 
 def rule_tables(problem: Problem, device: torch.device) -> RuleTables:
-    """The tables of a problem on a device, built once."""
+    """Return the tables of a problem on a device; they are built once."""
     return _tables_of(id(problem), device)
 
 
 def _tables_of(address: int, device: torch.device) -> RuleTables:
-    # By address because torch 2.11's compiler hands over no dataclass here; it does guard on id(problem), which the
-    # caller holds alive.
+    # By address: torch 2.11's compiler cannot pass a dataclass to a constant function. It does guard on id(problem),
+    # and the caller keeps the problem alive.
     problem = ctypes.cast(address, ctypes.py_object).value
     known = _TABLES.setdefault(problem, {})
     if device not in known:
@@ -69,7 +69,7 @@ def _tables_of(address: int, device: torch.device) -> RuleTables:
     return known[device]
 
 
-# What torch.compiler.assume_constant_result does, without importing the whole compiler, which takes seconds.
+# The same as torch.compiler.assume_constant_result, without importing the compiler, which takes seconds.
 vars(_tables_of)["_dynamo_marked_constant"] = True
 
 
@@ -79,15 +79,15 @@ def _build(problem: Problem, device: torch.device) -> RuleTables:
     kind = torch.from_numpy(problem.kind[order])
     exact = torch.from_numpy(problem.exact[order])
     for k, name in enumerate(problem.kinds):
-        # The weights of a kind are all that tells its rules' meaning apart.
+        # The network knows rules only by the weights of their kind, so a kind must have one meaning.
         meanings = {*exact[kind == k].tolist(), *([False] if name == problem.relation_kind else [])}
         if len(meanings) > 1:
             raise ValueError(
-                f"rules of kind {name!r}: expected all of them exactly-one or all at-most-one, got both; "
-                "give them two kinds"
+                f"rules of kind {name!r}: expected all exactly-one or all at-most-one, got both; "
+                "split them into two kinds"
             )
 
-    # One entry for every rule and choice in it, by choice and then by rule.
+    # One entry per (rule, choice) pair, sorted by choice, then by rule.
     real = members >= 0
     rule, slot = real.nonzero(as_tuple=True)
     choice = members[real]
@@ -122,10 +122,10 @@ def _build(problem: Problem, device: torch.device) -> RuleTables:
 
 @dataclass(frozen=True, eq=False)
 class RelationTables:
-    """A batch's relations a < b as incidence of variables; a padding relation has rows of zeros.
+    """A batch's relations a < b as an incidence matrix; the rows of padding are zeros.
 
     Args:
-        ends: float [B, 2 * M, R], 1 where the variable is a in the first M rows, where it is b in the others.
+        ends: float [B, 2 * M, R], 1 if the variable is a (first M rows) or b (other rows).
         variables: R.
     """
 
@@ -134,6 +134,6 @@ class RelationTables:
 
 
 def relation_tables(relations: Tensor, problem: Problem) -> RelationTables:
-    """The tables of relations int64 [B, M, 2], -1 for padding."""
+    """Return the tables of relations int64 [B, M, 2], -1 for padding."""
     is_variable = relations.mT.flatten(1)[..., None] == torch.arange(problem.variables, device=relations.device)
     return RelationTables(is_variable.float(), problem.variables)

@@ -1,12 +1,12 @@
 """All steps of the equivariant network as Triton kernels, for bfloat16 on a GPU.
 
-The same function as ``steps.Step``, which is its oracle and explains what happens. It is bound by memory
-traffic, so a step is two kernels: one by rules (pool, answer), one by choices (gather the answers, update, normalise,
-read out, speak again); the way back is two more, and a query's relations have one each. The state adds up in float32,
-products take bfloat16, and what the way back needs is kept as they took it. Gradients of weights are batched products
-over all steps at the end.
+It computes the same function as ``steps.Step``, which is the reference. Memory traffic is the limit, so a step is two
+kernels: one over rules (pool, answer) and one over choices (gather the answers, update, normalise, read out, send
+again). The backward pass has two more. Relations of a query add one kernel each way. The state accumulates in float32,
+products take bfloat16, and their inputs are kept in bfloat16 for the backward pass. Weight gradients are batched
+products over all steps at the end.
 
-This module imports triton: import it only where CUDA is.
+This module imports triton: import it only on a CUDA machine.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -33,13 +33,13 @@ from oneofmany.networks.equivariant.triton_kernels import (
 )
 
 QUERIES = 32
-"""Queries that a program handles, of one choice or rule."""
+"""Queries per program, of one choice or rule."""
 WARPS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """``RuleTables`` as the kernels read them: int32 and float32; and how many rules of a kind are side by side."""
+    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind."""
 
     members: Tensor
     real: Tensor
@@ -74,13 +74,13 @@ def _tables(tables: RuleTables, kinds: tuple[str, ...]) -> _Tables:
 
 @dataclass(frozen=True, eq=False)
 class _Relations:
-    """A batch's relations a < b as the kernels read them. End i is variable a of relation i, or b of relation i - M.
+    """A batch's relations a < b for the kernels. End i is variable a of relation i, or b of relation i - M.
 
     Args:
-        ends: int32 [B, 2 * M], the variable of every end, -1 for padding.
-        of_variable: int32 [R, 2 * M, B], the ends at every variable, -1 behind the last.
-        most: int32 [1], the most ends at one variable.
-        kind: which of the kinds of rules has their weights.
+        ends: int32 [B, 2 * M], the variable of each end, -1 for padding.
+        of_variable: int32 [R, 2 * M, B], the ends at each variable, padded with -1.
+        most: int32 [1], the largest number of ends at one variable.
+        kind: index of the relations' kind of rules.
         values: V.
     """
 
@@ -95,10 +95,10 @@ def _relations(tables: RelationTables, block: Any, choices: int) -> _Relations:
     at = tables.ends.bool()  # [B, 2M, R]
     present = at.any(2)
     ends = torch.where(present, at.int().argmax(2), -1).int()
-    place = (at.cumsum(1) - 1).clamp_min(0)  # how many ends before this one are at the variable
+    place = (at.cumsum(1) - 1).clamp_min(0)  # number of earlier ends at the same variable
     listed = torch.full((at.shape[2], at.shape[1] + 1, len(at)), -1, dtype=torch.int32, device=ends.device)
     number = torch.arange(at.shape[1], dtype=torch.int32, device=ends.device)[None, :, None].expand(at.shape)
-    # What is no end of the variable goes to a place behind all others, which is cut off.
+    # Ends at other variables go to an extra last place, which is cut off.
     place = torch.where(at, place, at.shape[1])
     listed.scatter_(1, place.permute(2, 1, 0), number.permute(2, 1, 0))
     most = at.sum(1).amax().int().reshape(1)
@@ -121,7 +121,7 @@ def run_steps(
     every_step: bool,
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:
-    """Logits [T, C, B] (the last step's alone, T = 1, if not every_step) and the last state [C, B, width].
+    """Return logits [T, C, B] (T = 1, the last step's only, if not every_step) and the last state [C, B, width].
 
     Args:
         step: the network's ``Step``.
@@ -129,9 +129,9 @@ def run_steps(
         query: the embedded query [C, B, width].
         tables: of the problem.
         relations: of the batch, or None.
-        steps: how many.
-        every_step: whether all logits are kept.
-        dtype: what products take, bfloat16.
+        steps: number of steps.
+        every_step: whether to return the logits of all steps.
+        dtype: of the inputs of products, bfloat16.
     """
     block = step.block
     weights = (block.choice.weight, block.choice.bias, block.rule, block.update.weight, block.update.bias, step.readout)
@@ -161,7 +161,7 @@ class _Steps(torch.autograd.Function):
 
 
 class _Pass:
-    """One way forward and, where its tensors are kept, back."""
+    """One forward pass and, if its tensors are kept, its backward pass."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _Pass:
         every_step: bool,
     ) -> None:
         self.choice, self.choice_bias, self.rule, self.update, self.update_bias, self.readout = weights
-        # What products take.
+        # Weights as inputs of 16-bit products.
         self.choices, self.rules, self.updates = (
             w.to(dtype).contiguous() for w in (self.choice, self.rule, self.update)
         )
@@ -187,12 +187,12 @@ class _Pass:
         return torch.empty(shape, device=self.device, dtype=dtype or self.dtype)
 
     def _by_rows(self, kernel: Any, rows: int, queries: int, *arguments: Any, **constants: Any) -> None:
-        """Run a kernel by rows (choices or rules) and blocks of queries."""
+        """Launch a kernel over rows (choices or rules) and blocks of queries."""
         programs = rows * triton.cdiv(queries, QUERIES)
         kernel[(programs,)](*arguments, queries, rows, **self.widths, **constants, BB=QUERIES, num_warps=WARPS)
 
     def _related(self, kernel: Any, *arguments: Any, **constants: Any) -> None:
-        """Run a kernel by queries and relations."""
+        """Launch a kernel over queries and relations."""
         r = self.related
         assert r is not None
         queries, ends = r.ends.shape
@@ -202,12 +202,12 @@ class _Pass:
         )  # fmt: skip
 
     def _lists(self) -> tuple[Any, ...]:
-        """What kernels by choices need to find a variable's relations; with none, anything."""
+        """The arguments with which kernels over choices find a variable's relations; placeholders if there are none."""
         r, t = self.related, self.tables
         return (t.rules, t.rules, 0, 1) if r is None else (r.of_variable, r.most, r.ends.shape[1], r.values)
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [T, C, B] and the last state."""
+        """Return logits [T, C, B] and the last state."""
         t, keep = self.tables, self.keep
         (C, B, D), P, H, G = state.shape, self.widths["P"], self.widths["H"], len(t.members)
         slots = self.steps if keep else 1
@@ -249,18 +249,18 @@ class _Pass:
         return logits, state
 
     def backward(self, grad_logits: Tensor, grad_last: Tensor) -> tuple[Tensor, ...]:
-        """Gradients of the state, the query and the weights."""
+        """Return the gradients of the state, the query and the weights."""
         t, steps = self.tables, self.steps
         (_, C, B, D), P, H, G = self.x.shape, self.widths["P"], self.widths["H"], len(t.members)
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
         grad_state = grad_last.clone(memory_format=torch.contiguous_format)
-        grad_own = self._new(steps, C, B, P + 2 * H)  # of what a choice says to its rules and to itself
+        grad_own = self._new(steps, C, B, P + 2 * H)  # of a choice's output to its rules and to its own gates
         grad_moved, hidden = self._new(steps, C, B, D), self._new(steps, C, B, H)
         grad_pooled, grad_answers = self._new(G, B, 2 * P), self._new(steps, G, B, 2 * H)
         grad_related, grad_relayed = self._new(steps, B, ends // 2, values, 2 * H), self._new(B, ends, values, P)
 
         def by_choices(step: int) -> None:
-            """Back through what was said after a step, then through its update; step -1 has none."""
+            """Back through what was sent after a step, then through its update; step -1 has no update."""
             at, after = max(step, 0), min(step + 1, steps - 1)
             self._by_rows(
                 choices_backward, C, B, grad_state, grad_logits[at], self.scale[at], self.x[step + 1], self.query,
@@ -283,14 +283,14 @@ class _Pass:
         by_choices(-1)
 
         def over_rows(a: Tensor, b: Tensor) -> Tensor:
-            """float32 [.., m, n], the sum over steps and queries of a[.., m] * b[.., n], for every choice or rule."""
+            """float32 [.., m, n]: the sum over steps and queries of a[.., m] * b[.., n], per choice or rule."""
             return torch.bmm(a.flatten(0, 1).mT, b.flatten(0, 1)).unflatten(0, a.shape[:2]).sum(0, dtype=torch.float32)
 
         grad_choice = over_rows(grad_own, self.x[:-1]).sum(0)
         grad_own_sum = grad_own.sum(0, dtype=torch.float32)
         grad_query = (grad_own_sum.view(C * B, -1) @ self.choice).view(C, B, D)
         grad_rule = torch.zeros(self.rule.shape, device=self.device)
-        # Not index_add_, which adds in any order on a GPU.
+        # Not index_add_, which adds in no fixed order on a GPU.
         by_rule = over_rows(self.pooled, grad_answers).split([count for _, count in t.counts])
         for (kind, _), rules in zip(t.counts, by_rule, strict=True):
             grad_rule[kind] += rules.sum(0)

@@ -1,7 +1,7 @@
-"""The Triton kernels of the equivariant network, which ``triton`` runs.
+"""The Triton kernels of the equivariant network; ``triton`` launches them.
 
-Rows lie [rows, B, channels]; a program takes one row of one block of queries. Programs of one block come one after
-the other, so that what they gather from each other's rows is in the cache.
+Tensors are [rows, B, channels]. A program handles one row of one block of queries. Programs of the same block are
+consecutive, so that the rows which they gather from each other are in the cache.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportIndexIssue=false
@@ -21,7 +21,7 @@ def _matrix(at, rows: tl.constexpr, columns: tl.constexpr, row_stride, column_st
 
 @triton.jit
 def _block(rows, B, BB: tl.constexpr):
-    """A program's row (of a choice or a rule), its queries, and which of them there are, [BB, 1]."""
+    """A program's row (a choice or a rule), its queries, and the mask of existing queries [BB, 1]."""
     row = tl.program_id(0) % rows
     b = (tl.program_id(0) // rows * BB + tl.arange(0, BB)).to(tl.int64)
     return row, b, (b < B)[:, None]
@@ -29,7 +29,7 @@ def _block(rows, B, BB: tl.constexpr):
 
 @triton.jit
 def _two_largest(best, second, winner, runner_up, said, slot):
-    """The two largest so far and their slots, with one more that was said."""
+    """Update the two largest so far and their slots with one more value."""
     runner_up = tl.where(said > best, winner, tl.where(said > second, slot, runner_up))
     winner = tl.where(said > best, slot, winner)
     return tl.maximum(best, said), tl.maximum(second, tl.minimum(best, said)), winner, runner_up
@@ -40,7 +40,7 @@ def _answer(
     best, second, winner, runner_up, weight, pooled, winners, row, inside,
     P: tl.constexpr, H: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """What rules answer, from what they pooled, which is kept for the way back: both slots in one number."""
+    """The rules' answers from what they pooled, which KEEP stores for the backward pass (both slots in one number)."""
     p = tl.arange(0, P)[None, :]
     dtype = weight.dtype.element_ty
     second = tl.where(second == float("-inf"), 0.0, second)
@@ -54,7 +54,7 @@ def _answer(
 
 @triton.jit
 def _grad_pooled(total, weight, P: tl.constexpr, H: tl.constexpr):
-    """The gradients of both that rules pooled, from those of their answers."""
+    """Gradients of the two pooled values from those of the answers."""
     best = tl.dot(total, _matrix(weight, 2 * H, P, 1, 2 * H))
     return best, tl.dot(total, _matrix(weight + P * 2 * H, 2 * H, P, 1, 2 * H))
 
@@ -64,7 +64,7 @@ def rules_forward(
     spoken, weight, members, real, kind, pooled, winners, answers, B, G,
     D: tl.constexpr, P: tl.constexpr, H: tl.constexpr, BB: tl.constexpr, WIDTH: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """One rule: pool what its choices say, and answer."""
+    """One rule: pool what its choices send, and answer."""
     HH: tl.constexpr = 2 * H
     g, b, inside = _block(G, B, BB)
     p, h = tl.arange(0, P)[None, :], tl.arange(0, HH)[None, :]
@@ -88,7 +88,7 @@ def choices_forward(
     D: tl.constexpr, P: tl.constexpr, H: tl.constexpr, BB: tl.constexpr, DEGREE: tl.constexpr,
     RELATED: tl.constexpr, KEEP: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
-    """One choice: gather the answers, update, normalise, read out, and speak again unless it is the last step."""
+    """One choice: gather the answers, update, normalise, read out, and send again unless it is the last step."""
     c, b, inside = _block(C, B, BB)
     d, p, h = tl.arange(0, D)[None, :], tl.arange(0, P)[None, :], tl.arange(0, H)[None, :]
     dtype = x.dtype.element_ty
@@ -144,7 +144,7 @@ def choices_backward(
     D: tl.constexpr, P: tl.constexpr, H: tl.constexpr, BB: tl.constexpr, DEGREE: tl.constexpr,
     RELATED: tl.constexpr, LAST: tl.constexpr, FIRST: tl.constexpr,
 ):  # fmt: skip
-    """One choice: back through what it said after a step (not LAST), then through its update (not FIRST)."""
+    """One choice: back through what it sent after a step (not LAST), then through its update (not FIRST)."""
     c, b, inside = _block(C, B, BB)
     d, p, h = tl.arange(0, D)[None, :], tl.arange(0, P)[None, :], tl.arange(0, H)[None, :]
     dtype = x.dtype.element_ty
@@ -199,7 +199,7 @@ def rules_backward(
     grad_own, weight, members, gather, kind, grad_answers, grad_pooled, B, G,
     D: tl.constexpr, P: tl.constexpr, H: tl.constexpr, BB: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """One rule: back from the answers that its choices gathered to what it pooled."""
+    """One rule: back from the gathered answers to the pooled values."""
     HH: tl.constexpr = 2 * H
     g, b, inside = _block(G, B, BB)
     p, h = tl.arange(0, P)[None, :], tl.arange(0, HH)[None, :]
@@ -220,7 +220,7 @@ def rules_backward(
 
 @triton.jit
 def _running(x, backwards: tl.constexpr):
-    """Sums along the first axis up to every row, from the last row if backwards."""
+    """Cumulative sums along the first axis, from the last row if backwards."""
     up = tl.cumsum(x, 0)
     return tl.sum(x, 0)[None, :] - up + x if backwards else up
 
@@ -258,7 +258,7 @@ def relations_backward(
     grad_own, weight, winners, grad_related, grad_relayed, ends, B, M, V,
     D: tl.constexpr, P: tl.constexpr, H: tl.constexpr, VV: tl.constexpr,
 ):  # fmt: skip
-    """One relation: back from what both of its variables gathered to what they said."""
+    """One relation: back from what both of its variables gathered to what they sent."""
     b, m = tl.program_id(0) // M, tl.program_id(0) % M
     small, large = tl.load(ends + b * 2 * M + m), tl.load(ends + b * 2 * M + M + m)
     d, p, h = tl.arange(0, VV)[:, None], tl.arange(0, P)[None, :], tl.arange(0, 2 * H)[None, :]

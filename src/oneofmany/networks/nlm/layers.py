@@ -1,22 +1,23 @@
-"""The layers of a Neural Logic Machine without its expanded and permuted tensors, and their hand-written backward.
+"""The layers of a Neural Logic Machine without expanded and permuted tensors, with a hand-written backward pass.
 
-The function is exactly that of the literal network (Dong et al. 2019; breadth 2, one linear map and a sigmoid for
-every arity and layer, reductions that leave out the object itself), rearranged:
+They compute exactly the function of the literal network (Dong et al. 2019; breadth 2, one linear map and a sigmoid per
+arity and layer, reductions that exclude the object itself), rearranged:
 
-* Binary predicates are kept as s = (b_ij + b_ji) / 2 and d = (b_ij - b_ji) / 2 of every unordered pair. With weights A
-  on b_ij and B on b_ji, A b_ij + B b_ji = (A + B) s + (A - B) d, and minus instead of plus gives the transposed entry:
-  half of the multiplications, and nothing is ever transposed. The diagonal is left out: no reduction sees it, so it
-  never reaches an output.
-* Pair (k, i) is that of the objects i and j = i + k + 1 modulo n, for k below n // 2. Then u_j and the reductions
-  over the pairs in which an object comes second are shifted views, and gathers are not needed. For even n the last k
-  has every pair twice; both copies hold the same predicates, and only one of them wins a reduction and its gradient.
-* Every layer writes its channels once into a buffer and reads a prefix of it (``packing``); only new channels are
-  reduced. What earlier layers give to the next ``GROUP`` layers is one product, so that the buffer is read once per
-  group and not once per layer.
-* The backward pass mirrors it. It keeps the gradients of the pre-activations only: those of a layer's outputs are one
-  product with the gradients of all later layers, and those of all weights one product with the buffers at the end.
+* Binary predicates are stored as s = (b_ij + b_ji) / 2 and d = (b_ij - b_ji) / 2 of each unordered pair. With weights A
+  on b_ij and B on b_ji, A b_ij + B b_ji = (A + B) s + (A - B) d, and minus instead of plus gives the transposed entry.
+  This halves the multiplications and needs no transposes. The diagonal is left out: no reduction reads it, so it never
+  reaches an output.
+* Pair (k, i) holds the objects i and j = i + k + 1 modulo n, for k below n // 2. Then u_j and the reductions over the
+  pairs in which an object comes second are shifted views, without gathers. For even n the last k holds each pair twice.
+  Both copies hold the same predicates, and only one of them wins a reduction and gets its gradient.
+* Each layer writes its channels once into a buffer and reads a prefix of it (``packing``). Only new channels are
+  reduced. The contribution of earlier layers to the next ``GROUP`` layers is one product, so the buffer is read once
+  per group instead of once per layer.
+* The backward pass mirrors this. It stores only gradients of pre-activations. The gradient of a layer's outputs is one
+  product with the gradients of all later layers; the gradient of all weights is one product with the buffers at the
+  end.
 
-Of several equal greatest (smallest) entries of a reduction one gets the gradient, as with ``torch.max(dim)``.
+If several entries of a reduction are equal extremes, one of them gets the gradient, as with ``torch.max(dim)``.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from oneofmany.networks.nlm.packing import Spec, pack, pack_gradient, split
 from oneofmany.networks.nlm.plain import matmul, through_tanh
 
 GROUP = 5
-"""Layers whose contribution from all layers before the group is computed at once."""
+"""Layers per group; the contribution of all layers before a group is one product."""
 
 Kept = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Logits, the packed matrices, the buffers X, U and Z, and where the extremes of unary and binary outputs were."""
+"""Logits, the packed matrices, the buffers X, U and Z, and the positions of the unary and binary extremes."""
 
 
 def forward_pass(spec: Spec, flat: Tensor, unary: Tensor, nullary: Tensor, binary: Tensor, dtype: torch.dtype) -> Kept:
-    """Logits and what the backward pass needs: the matrices, the three buffers, and where the extremes were."""
+    """Return the logits and what the backward pass needs: matrices, buffers and positions of the extremes."""
     W, L = spec.width, spec.depth
     B, n = unary.shape[1:]
     packed = pack(spec, flat).to(dtype)
     pair, obj, nul = split(spec, packed)
     X, U, Z = _buffers(spec, unary, nullary, binary, dtype)
     layer_functions = _layer_functions(X)
-    # int16: an object's place among n < 32,768.
+    # int16 is enough for the index of an object, n < 32,768.
     extreme_u = torch.empty(L - 1, 2, W, B, dtype=torch.int16, device=X.device)
     extreme_b = torch.empty(spec.binary_layers_of(n), 2, W, B, n, dtype=torch.int16, device=X.device)
 
@@ -100,12 +101,12 @@ def backward_pass(
     extreme_u: Tensor,
     extreme_b: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the parameters, the unary and the nullary inputs; ``grad`` is that of the logits."""
+    """Return the gradients of the parameters, the unary and the nullary inputs; ``grad`` is that of the logits."""
     W, L, dtype = spec.width, spec.depth, X.dtype
     pair, obj, nul = split(spec, packed)
     B, n = U.shape[1:]
     layer_functions = _layer_functions(X)
-    # Gradients of the pre-activations, with the rows of the matrices; of pairs: half of sum and difference.
+    # Gradients of the pre-activations, in the row order of the matrices; for pairs, half of sum and difference.
     grad_Z, grad_U = Z.new_zeros(len(nul), B), U.new_zeros(len(obj), B, n)
     grad_X = X.new_empty(2, W * len(extreme_b), *X.shape[2:])
     scale = _scale(grad, dtype)
@@ -179,7 +180,7 @@ def _buffers(
     X[:, spec.binary : spec.x(0)] = 0
     X[0, : spec.binary] = ((binary[:, i, j] + binary[:, j, i]) / 2)[:, None]
     X[1, : spec.binary] = ((binary[:, i, j] - binary[:, j, i]) / 2)[:, None]
-    # Rows that only unused outputs would read must be finite: they meet zero weights.
+    # Rows that no used output reads are multiplied by zero weights, so they must be finite.
     U, Z = torch.zeros(spec.u(spec.depth), B, n, **options), torch.zeros(spec.z(spec.depth), B, **options)
     itself = torch.eye(n, dtype=torch.bool, device=unary.device)
     U[0] = 1
@@ -187,7 +188,7 @@ def _buffers(
     U[1 + spec.unary :][: spec.binary] = binary.masked_fill(itself, 0).amax(-1)[:, None]
     U[1 + spec.unary + spec.binary :][: spec.binary] = binary.masked_fill(itself, 1).amin(-1)[:, None]
     if n == 1:
-        # No pairs: the greatest of nothing is 0 and the smallest 1, which are -1 and 1 as they are kept.
+        # Without pairs, an empty max is 0 and an empty min 1; they are stored centred, as -1 and 1.
         layers = U[spec.u(0) :].view(spec.depth, 3, spec.width, B, 1)
         layers[:, 1], layers[:, 2] = -1, 1
     Z[0] = 1
@@ -198,7 +199,7 @@ def _buffers(
 
 
 def _scale(grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """A power of two that brings the largest entry near 16, where float16 has room below and above; else one."""
+    """For float16 a power of two that brings the largest gradient near 16, well inside its range; else one."""
     if dtype != torch.float16:
         return grad.new_ones(())
     largest = grad.abs().amax().clamp(1e-30, 1e30)
@@ -206,10 +207,10 @@ def _scale(grad: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _pair_weight_gradient(grad_X: Tensor, X: Tensor, out: Tensor) -> None:
-    """Writes 2 grad_X X^T into ``out``, leaving out (most of) what lies above the diagonal, where no weights are."""
+    """Write 2 grad_X X^T into ``out``; skip most of the part above the diagonal, which has no weights."""
     rows, channels = grad_X.shape[1], X.shape[1]
     if X.is_cuda:
-        # One product for every few queries, then their sum: enough independent work for every multiprocessor.
+        # One product per few queries, then their sum: this keeps all multiprocessors busy.
         B = X.shape[2]
         parts = B // 4 if B % 4 == 0 else B
         for half in range(2):
@@ -225,7 +226,7 @@ def _pair_weight_gradient(grad_X: Tensor, X: Tensor, out: Tensor) -> None:
 
 
 def _layer_functions(X: Tensor) -> ModuleType:
-    """The module whose five functions compute a layer in these buffers."""
+    """The module (plain or Triton) that computes the layers."""
     if takes_triton(X, X.dtype):
         from oneofmany.networks.nlm import triton
 

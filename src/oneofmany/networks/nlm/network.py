@@ -1,7 +1,7 @@
 """NLM: the paper's prediction network for N-Queens and Futoshiki (appendix; Dong et al. 2019).
 
-A query becomes predicates (``predicates``), a Neural Logic Machine of breadth 2 works on them (``LogicMachine``), and
-its unary predicates give the logits. ``layers`` explains how the machine is computed.
+A query is encoded as predicates (``predicates``). A Neural Logic Machine of breadth 2 (``LogicMachine``) processes
+them, and a linear readout of its unary predicates gives the logits. ``layers`` explains the computation.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from oneofmany.problems import Batch, Problem
 
 
 class NLM(TaskNetwork):
-    """Predicts every choice on its own: a logit for each (variable, value), whose sigmoid is its probability.
+    """Predict each choice separately: one logit per (variable, value), whose sigmoid is its probability.
 
-    The same weights serve every size of the task. Parameters with the paper's depth and width: 312,242 (N-Queens),
-    313,684 (Futoshiki); with ``learned_nullary=16``, as the authors' older code, 319,938 and 321,380.
+    The same weights work for every size of the task. Parameters with the paper's depth and width: 312,242 (N-Queens),
+    313,684 (Futoshiki); with ``learned_nullary=16``, as in the authors' older code, 319,938 and 321,380.
 
     Args:
-        predicates: what the network is told about a query.
-        depth: layers.
-        width: predicates that every layer makes for each arity.
-        residual: every layer sees the inputs and what all earlier layers made, or only the layer before.
-        learned_nullary: how many learned numbers z enter as nullary predicates sigmoid(z), the same for all queries.
-        precision: of what is kept between the layers (see ``LogicMachine``).
+        predicates: the encoding of a query.
+        depth: number of layers.
+        width: new predicates per layer and arity.
+        residual: whether a layer sees the inputs and the outputs of all earlier layers, or only the previous layer.
+        learned_nullary: number of learned inputs z, which enter as nullary predicates sigmoid(z) for all queries.
+        precision: of the buffers between layers (see ``LogicMachine``).
     """
 
     readout: Readout = "threshold"
@@ -62,19 +62,19 @@ class NLM(TaskNetwork):
 
     @property
     def precision(self) -> Precision:
-        """Of what is kept between the layers."""
+        """Precision of the buffers between layers."""
         return self.machine.precision
 
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
-        """None for problems of the network's task whose relations the two flags can tell; otherwise the reason."""
+        """Return None for problems of the network's task whose relations the two flags can encode, else the reason."""
         task = self.predicates.task
         if problem.task != task:
             asked = f"{problem.task} {problem.size}"
-            return f"the network was trained on {task} and cannot answer {asked}: name a network of {problem.task}"
+            return f"the network was trained on {task} and cannot answer {asked}: use a network for {problem.task}"
         return self.predicates.accepts(problem, relations)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits [B, R, V]."""
+        """Return logits [B, R, V]."""
         weight = self.machine.readout.weight
         self.predicates.check(batch, weight.device)
         unary = self.predicates.prior(batch, weight.dtype)
@@ -96,10 +96,10 @@ def nlm_for(
     precision: Precision = "float32",
     relations: Relations = "horizontal",
 ) -> NLM:
-    """The NLM of a task, given by name or by one of its problems (the size does not matter).
+    """Build the NLM of a task, given by name or by one of its problems (the size does not matter).
 
-    ``relations`` says which relations of a Futoshiki the two flags may stand for (``predicates.Relations``); the
-    other arguments are those of ``NLM``.
+    ``relations`` sets which relations of a Futoshiki the two flags may encode (``predicates.Relations``); the other
+    arguments are those of ``NLM``.
     """
     return NLM(
         Predicates(task_of(task), relations),
@@ -112,10 +112,10 @@ def nlm_for(
 
 
 class LogicLayer(nn.Module):
-    """The linear maps of one layer, as the paper concatenates their inputs.
+    """The linear maps of one layer, with inputs concatenated as in the paper.
 
     ``nullary`` sees [nullary, max and min of unary]; ``unary`` sees [nullary, unary, max and min of binary]; ``binary``
-    sees [unary of i, binary of ij, unary of j, binary of ji]. Max and min stand side by side for every predicate.
+    sees [unary of i, binary of ij, unary of j, binary of ji]. Max and min of a predicate are adjacent.
     """
 
     def __init__(self, spec: Spec, layer: int) -> None:
@@ -124,25 +124,26 @@ class LogicLayer(nn.Module):
 
 
 class LogicMachine(nn.Module):
-    """Predicates of arity 0 to 2 in, one number per object (or one in all) out.
+    """Predicates of arity 0 to 2 in; one number per object, or a single number, out.
 
-    In every layer and arity: what the arity sees of itself, of the one below (expanded) and of the one above (max and
-    min over the other objects), through one linear map and a sigmoid to ``width`` new predicates.
+    In each layer and arity, one linear map and a sigmoid compute ``width`` new predicates from the predicates of the
+    same arity, of the arity below (expanded) and of the arity above (max and min over the other objects).
 
-    With a readout on the unary predicates the last layer's nullary and binary maps reach no output, and with one on the
-    nullary predicates neither do its unary and binary maps and the last but one's binary map: their gradient is zero.
+    Some maps do not reach the output, so their gradient is zero: with a unary readout, the nullary and binary maps of
+    the last layer; with a nullary readout, the unary and binary maps of the last layer and the binary map of the one
+    before.
 
     Args:
         nullary: nullary inputs.
         unary: unary inputs.
         binary: binary inputs.
-        depth: layers.
-        width: predicates that every layer makes for each arity.
-        residual: every layer sees the inputs and what all earlier layers made (concatenated), or only the layer before.
-        readout: a linear map on the unary predicates (one number per object) or on the nullary ones (one in all).
-        precision: of what is kept between the layers. float32 follows the parameters (float64 after ``.double()``).
-            Outputs of layers are kept centred, so float16, which has more digits, is better than bfloat16; gradients
-            in float16 are scaled to its range.
+        depth: number of layers.
+        width: new predicates per layer and arity.
+        residual: whether a layer sees the inputs and the outputs of all earlier layers, or only the previous layer.
+        readout: a linear map on the unary predicates (one number per object) or on the nullary ones (one number).
+        precision: of the buffers between layers. float32 follows the parameters (float64 after ``.double()``). Outputs
+            of layers are centred, so float16 is more precise than bfloat16; gradients in float16 are scaled to its
+            range.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class LogicMachine(nn.Module):
         self.readout = nn.Linear(self.spec.readout, 1)
 
     def forward(self, unary: Tensor, binary: Tensor, nullary: Tensor | None = None) -> Tensor:
-        """Logits [B, n], or [B] from a nullary readout.
+        """Return logits [B, n], or [B] from a nullary readout.
 
         Args:
             unary: [B, n, unary inputs].
@@ -208,6 +209,6 @@ class LogicMachine(nn.Module):
         for name, tensor in (("unary", unary), ("binary", binary), ("nullary", nullary)):
             if tensor is not None and (tensor.dtype, tensor.device) != (flat.dtype, flat.device):
                 raise ValueError(
-                    f"{name}: expected {flat.dtype} on {flat.device}, as the parameters are, "
+                    f"{name}: expected {flat.dtype} on {flat.device}, as the parameters, "
                     f"got {tensor.dtype} on {tensor.device}"
                 )

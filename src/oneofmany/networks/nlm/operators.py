@@ -1,4 +1,4 @@
-"""The layers of a Neural Logic Machine as operators of PyTorch, so that torch.compile takes them whole."""
+"""The layers of a Neural Logic Machine as PyTorch custom operators, which torch.compile does not trace into."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from oneofmany.networks.nlm import layers
 from oneofmany.networks.nlm.packing import Spec
 
 INFERENCE_BYTES = 2**30
-"""Without gradients, as many queries at a time as keep the largest buffer below this."""
+"""Limit of the largest buffer at inference; larger batches run in parts."""
 
 
 def logic_layers(
     spec: Spec, flat: Tensor, unary: Tensor, nullary: Tensor, binary: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """All layers and the readout.
+    """Run all layers and the readout.
 
     Args:
-        spec: the form of the network.
-        flat: [parameters] of all linear maps: nullary, unary and binary for each layer, each weight before bias,
-            then the readout.
+        spec: the shape of the network.
+        flat: [parameters] of all linear maps: nullary, unary and binary for each layer, weight before bias, then the
+            readout.
         unary: [unary inputs, B, n] of ``flat``'s dtype.
         nullary: [nullary inputs, B] likewise.
         binary: [binary inputs, n, n], the same for every query.
-        dtype: of the buffers: that of ``flat``, or float16 or bfloat16 (sums stay in float32).
+        dtype: of the buffers: that of ``flat``, float16 or bfloat16 (sums stay in float32).
 
     Returns:
-        [B, n] or, with a readout on the nullary predicates, [B]; before the sigmoid.
+        Logits [B, n], or [B] with a readout on the nullary predicates.
     """
     form = list(map(int, astuple(spec)))
     if torch.is_grad_enabled() and (flat.requires_grad or unary.requires_grad or nullary.requires_grad):

@@ -1,25 +1,25 @@
-"""Where every weight of a Neural Logic Machine stands in the matrices that the fast layers multiply by.
+"""Pack the weights of a Neural Logic Machine into the matrices that the fast layers multiply by.
 
-The layers (``layers``) keep one buffer per arity, channels first, into which every layer writes what it computes:
+The layers (``layers``) have one buffer per arity, channels first. Each layer writes its outputs into them:
 
-* ``Z`` [channels, B]: a constant one; nullary inputs, max and min of the unary inputs; then for every layer its
-  nullary outputs and the max and min of its unary outputs.
-* ``U`` [channels, B, n]: a constant one; unary inputs, max and min of the binary inputs; then for every layer its unary
+* ``Z`` [channels, B]: a constant one; nullary inputs, max and min of the unary inputs; then for each layer its nullary
+  outputs and the max and min of its unary outputs.
+* ``U`` [channels, B, n]: a constant one; unary inputs, max and min of the binary inputs; then for each layer its unary
   outputs and the max and min of its binary outputs.
-* ``X`` [2, channels, B, pairs]: the binary inputs, then every layer's binary outputs. The first half holds
+* ``X`` [2, channels, B, pairs]: the binary inputs, then the binary outputs of each layer. The first half holds
   (b_ij + b_ji) / 2, the second (b_ij - b_ji) / 2.
 
-A layer reads a prefix of them, so its weights are rows of one matrix per arity with zeros where it reads nothing:
+A layer reads a prefix of each buffer. Its weights are rows of one matrix per arity, with zeros for unused channels:
 
-* ``nul``, for every layer W rows that give its nullary outputs and W rows that the nullary predicates add to its unary
-  outputs, then the readout (if it is on the nullary predicates);
-* ``obj``, for every layer W rows that give its unary outputs, and 2 W rows for what u_i and u_j add to its binary
-  outputs (their sum, with the bias, and their difference), then the readout (if on the unary predicates);
-* ``pair`` [2, ..], for every layer W rows: the sum and the difference of the weights on b_ij and b_ji.
+* ``nul``: for each layer W rows for its nullary outputs and W rows for the nullary part of its unary outputs, then the
+  readout (if it is on the nullary predicates);
+* ``obj``: for each layer W rows for its unary outputs and 2 W rows for the part of u_i and u_j in its binary outputs
+  (their sum, with the bias, and their difference), then the readout (if it is on the unary predicates);
+* ``pair`` [2, ..]: for each layer W rows: the sum and the difference of the weights on b_ij and b_ji.
 
-Outputs of layers are kept as t = tanh(z / 2) = 2 sigmoid(z) - 1 instead of sigmoid(z): centred at 0, where 16-bit
-numbers resolve the small differences between objects that a fresh network starts from. The matrices take that in:
-weights on such channels are halved and the other halves join the constants, and every pre-activation is z / 2.
+Outputs of layers are stored as t = tanh(z / 2) = 2 sigmoid(z) - 1 instead of sigmoid(z). They are centred at 0, where
+16-bit numbers resolve the small differences between objects in an untrained network. The matrices account for it:
+weights on such channels are halved, the other halves are added to the constants, and each pre-activation is z / 2.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from torch import Tensor
 
 
 def _aligned(rows: int) -> int:
-    """Rows before the first layer, padded: 16-bit matrix units want multiples of eight."""
+    """Rows before the first layer, padded to a multiple of eight for 16-bit matrix units."""
     return -(-rows // 8) * 8
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The form of a network of breadth 2: how many predicates come in, and what the layers make of them.
+    """The shape of a network of breadth 2.
 
     Args:
         nullary: nullary inputs.
         unary: unary inputs.
         binary: binary inputs.
-        depth: layers.
-        width: predicates that every layer makes for each arity.
-        residual: layers see the inputs and all earlier layers' outputs (concatenated), or only the layer before.
+        depth: number of layers.
+        width: new predicates per layer and arity.
+        residual: whether a layer sees the inputs and the outputs of all earlier layers, or only the previous layer.
         unary_readout: one output per object from the unary predicates, or one from the nullary ones.
     """
 
@@ -62,60 +62,60 @@ class Spec:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the network learns."""
+        """Number of parameters."""
         layers = sum(self.width * (fan + 1) for layer in range(self.depth) for fan in self.fan_in(layer))
         return layers + self.readout + 1
 
     def dims(self, layer: int) -> tuple[int, int, int]:
-        """Nullary, unary and binary predicates that a layer sees; ``layer = depth`` is the readout."""
+        """Return the nullary, unary and binary predicates that a layer sees; ``layer = depth`` is the readout."""
         if not self.residual and layer:
             return self.width, self.width, self.width
         grown = self.width * layer
         return self.nullary + grown, self.unary + grown, self.binary + grown
 
     def fan_in(self, layer: int) -> tuple[int, int, int]:
-        """Inputs of a layer's nullary, unary and binary linear maps."""
+        """Return the input sizes of a layer's nullary, unary and binary linear maps."""
         nullary, unary, binary = self.dims(layer)
         return nullary + 2 * unary, nullary + unary + 2 * binary, 2 * (unary + binary)
 
     @property
     def readout(self) -> int:
-        """Inputs of the readout."""
+        """Input size of the readout."""
         return self.dims(self.depth)[1 if self.unary_readout else 0]
 
-    # What no readout can see is not computed: the last layer's outputs of other arities, and what only they use.
+    # Outputs that do not reach the readout are not computed.
 
     @property
     def unary_layers(self) -> int:
-        """How many layers' unary outputs reach the readout."""
+        """Number of layers whose unary outputs reach the readout."""
         return self.depth if self.unary_readout else self.depth - 1
 
     @property
     def nullary_layers(self) -> int:
-        """How many layers' nullary outputs reach the readout."""
+        """Number of layers whose nullary outputs reach the readout."""
         return self.depth - 1 if self.unary_readout else self.depth
 
     @property
     def binary_layers(self) -> int:
-        """How many layers' binary outputs reach the readout."""
+        """Number of layers whose binary outputs reach the readout."""
         return max(self.unary_layers - 1, 0)
 
     def binary_layers_of(self, objects: int) -> int:
-        """The same for so many objects: a single one has no pairs."""
+        """Return ``binary_layers`` for a number of objects: a single object has no pairs."""
         return self.binary_layers if objects > 1 else 0
 
-    # First row of a layer's outputs in the buffers; layer -1 are the inputs.
+    # First row of a layer's outputs in the buffers; layer -1 stands for the inputs.
 
     def z(self, layer: int) -> int:
-        """First row of a layer's part of ``Z``."""
+        """Return the first row of a layer in ``Z``."""
         return 1 if layer < 0 else _aligned(1 + self.nullary + 2 * self.unary) + 3 * self.width * layer
 
     def u(self, layer: int) -> int:
-        """First row of a layer's part of ``U``."""
+        """Return the first row of a layer in ``U``."""
         return 1 if layer < 0 else _aligned(1 + self.unary + 2 * self.binary) + 3 * self.width * layer
 
     def x(self, layer: int) -> int:
-        """First row of a layer's part of ``X``."""
+        """Return the first row of a layer in ``X``."""
         return 0 if layer < 0 else _aligned(self.binary) + self.width * layer
 
     @property
@@ -135,7 +135,7 @@ class Packing:
 
 @lru_cache(maxsize=32)
 def packing(spec: Spec, device: torch.device) -> Packing:
-    """Index of the packed matrices into the parameters, which are flattened layer by layer, the readout last."""
+    """Return the index of the packed matrices into the parameters, flattened layer by layer, the readout last."""
     W, L = spec.width, spec.depth
     zero = spec.parameters
     pair, obj, nul = (np.full(shape, zero, np.int64) for shape in spec.shapes)
@@ -148,7 +148,7 @@ def packing(spec: Spec, device: torch.device) -> Packing:
         return weight, np.arange(flat - out, flat)
 
     def rows(layer: int) -> list[np.ndarray]:
-        """Buffer rows of what a layer sees: n, umax, umin in Z; u, bmax, bmin in U; b in X."""
+        """Buffer rows that a layer sees: n, umax, umin in Z; u, bmax, bmin in U; b in X."""
         seen = range(-1, layer) if spec.residual else [layer - 1]
         parts: list[list[int]] = [[] for _ in range(7)]
         for m in seen:
@@ -198,7 +198,7 @@ def packing(spec: Spec, device: torch.device) -> Packing:
 
 
 def pack(spec: Spec, flat: Tensor) -> Tensor:
-    """The packed matrices, one after the other, from the flattened parameters."""
+    """Return the packed matrices, concatenated, from the flattened parameters."""
     packed = torch.cat([flat, flat.new_zeros(1)])[packing(spec, flat.device).index]
     pair, obj, nul = split(spec, packed)
     ends = _ends(spec, obj)
@@ -213,7 +213,7 @@ def pack(spec: Spec, flat: Tensor) -> Tensor:
 
 
 def pack_gradient(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> Tensor:
-    """The gradient of the flattened parameters from those of the matrices (overwritten): ``pack`` transposed."""
+    """Transpose ``pack``: return the gradient of the parameters from those of the matrices (overwritten)."""
     ends = _ends(spec, obj)
     _halve(spec, pair, obj, nul)
     ends[:, 2, :, 0] = 0
@@ -226,7 +226,7 @@ def pack_gradient(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> Tensor:
 
 
 def split(spec: Spec, packed: Tensor) -> list[Tensor]:
-    """Views ``pair``, ``obj`` and ``nul`` of the packed matrices."""
+    """Return views ``pair``, ``obj`` and ``nul`` of the packed matrices."""
     parts = packed.split([prod(shape) for shape in spec.shapes])
     return [part.view(shape) for part, shape in zip(parts, spec.shapes, strict=True)]
 
@@ -237,13 +237,13 @@ def _ends(spec: Spec, obj: Tensor) -> Tensor:
 
 
 def _sum_and_difference(first: Tensor, second: Tensor) -> None:
-    """(a, b) becomes (a + b, a - b), in place."""
+    """Replace (a, b) with (a + b, a - b) in place."""
     first.add_(second)
     second.mul_(-2).add_(first)
 
 
 def _centred(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Weights on outputs of layers, and the constants that half of them joins.
+    """Weights on outputs of layers, and the constants to which half of them is added.
 
     A difference b_ij - b_ji or u_i - u_j has no constant.
     """
@@ -256,7 +256,7 @@ def _centred(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> list[tuple[T
 
 
 def _halve(spec: Spec, pair: Tensor, obj: Tensor, nul: Tensor) -> None:
-    """All but the readout give z / 2."""
+    """Halve all rows but the readout: they give z / 2."""
     pair.mul_(0.5)
     obj[: 3 * spec.width * spec.depth].mul_(0.5)
     nul[: 2 * spec.width * spec.depth].mul_(0.5)

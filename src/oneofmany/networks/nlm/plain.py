@@ -1,7 +1,7 @@
-"""One layer of a Neural Logic Machine in plain PyTorch: any device, any precision.
+"""One layer of a Neural Logic Machine in plain PyTorch, for any device and precision.
 
-``layers`` explains what is kept of objects (unary and nullary predicates) and of pairs (binary ones), and where.
-``triton`` has the same five functions for 16 bits on a GPU.
+``layers`` explains the layout of objects (unary and nullary predicates) and pairs (binary ones). ``triton`` has the
+same five functions for 16 bits on a GPU.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """``a @ b`` for two or three axes, in float32 if the operands have 16 bits."""
+    """Return ``a @ b`` for two or three axes, in float32 if the operands have 16 bits."""
     if a.dtype in (torch.float32, torch.float64):
         return a @ b
     if a.is_cuda and a.shape[-1]:
@@ -23,7 +23,7 @@ product = matmul
 
 
 def through_tanh(grad: Tensor, output: Tensor) -> Tensor:
-    """The gradient before tanh from that of its output."""
+    """Return the gradient before tanh from that of its output."""
     return torch.ops.aten.tanh_backward(grad, output.to(grad.dtype))
 
 
@@ -40,7 +40,7 @@ def object_forward(
     extreme: Tensor | None,
     with_nullary: bool,
 ) -> Tensor:
-    """A layer's nullary and unary outputs, and what its unary predicates give to its pairs, [2, W, B, n] in float32.
+    """Compute a layer's nullary and unary outputs; return the unary part of its pairs, float32 [2, W, B, n].
 
     Args:
         nul: [2 W, z] the layer's rows of ``nul``.
@@ -49,7 +49,7 @@ def object_forward(
         U: [u, B, n] the unary ones.
         new_z: [3 W, B] receives the nullary outputs, the max and the min of the unary ones.
         new_u: [W, B, n] receives the unary outputs.
-        extreme: int16 [2, W, B] receives where max and min are; None where nobody needs them.
+        extreme: int16 [2, W, B] receives the positions of max and min; None if they are not needed.
         with_nullary: whether the nullary outputs are needed.
     """
     W, B, n = new_u.shape
@@ -78,16 +78,16 @@ def object_backward(
     grad_new_u: Tensor,
     with_nullary: bool,
 ) -> Tensor:
-    """Gradients of a layer's pre-activations, and of the max and min of its pairs, [2, W, B, n] in float32.
+    """Compute gradients of a layer's pre-activations; return those of its pairs' max and min, float32 [2, W, B, n].
 
     Args:
-        nul: [r, 3 W] the later rows of ``nul``, on what the layer wrote to ``Z``.
-        obj: [s, 3 W] the later rows of ``obj``, on what it wrote to ``U``.
+        nul: [r, 3 W] the later rows of ``nul``, on the layer's channels of ``Z``.
+        obj: [s, 3 W] the later rows of ``obj``, on the layer's channels of ``U``.
         grad_Z: [r, B] the gradients of the later rows.
         grad_U: [s, B, n] likewise.
         out_z: [W, B] the layer's nullary outputs.
         out_u: [W, B, n] its unary ones.
-        extreme: int16 [2, W, B] where their max and min were; None where nobody needed them.
+        extreme: int16 [2, W, B] positions of their max and min; None if they were not needed.
         grad_new_z: [2 W, B] receives the gradients of the layer's rows of ``nul``.
         grad_new_u: [W, B, n] receives those of its first rows of ``obj``.
         with_nullary: whether the nullary outputs were needed.
@@ -112,20 +112,20 @@ def object_backward(
 def pair_forward(
     early: Tensor, weight: Tensor, near: Tensor, ends: Tensor, new: Tensor, reduced: Tensor, extreme: Tensor
 ) -> None:
-    """A layer's binary outputs and their reductions. H = n // 2.
+    """Compute a layer's binary outputs and their reductions. H = n // 2.
 
     Args:
-        early: [2, W, B * H * n] what the layers before the group give (may be overwritten).
+        early: [2, W, B * H * n] contribution of the layers before the group (may be overwritten).
         weight: [2, W, C] on the channels of the group's layers so far.
         near: [2, C, B, H, n] those channels.
-        ends: [2, W, B, n] what the unary predicates give: sum and difference of p and q, where b_ij gets p_i + q_j.
+        ends: [2, W, B, n] contribution of the unary predicates, p_i + q_j for b_ij, as sum and difference of p and q.
         new: [2, W, B, H, n] receives the outputs.
         reduced: [2, W, B, n] receives every object's max and min over the other objects.
-        extreme: int16 [2, W, B, n] receives where they are: k if at b_ij, H + k if the object is the pair's second.
+        extreme: int16 [2, W, B, n] receives their positions: k for b_ij, H + k if the object is second in the pair.
     """
     n, H = ends.shape[-1], new.shape[-2]
     s, d = _add_product(early, weight, near).view(new.shape)
-    # Followed by the first H again, so that the objects i + k + 1 are a view.
+    # The first H objects are repeated at the end, so that the objects i + k + 1 are a view.
     half_sum, half_difference = torch.cat([ends, ends[..., :H]], -1).mul_(0.5)
     s.add_(half_sum[..., None, :n]).add_(half_sum.unfold(-1, n, 1)[..., 1:, :])
     d.add_(half_difference[..., None, :n]).sub_(half_difference.unfold(-1, n, 1)[..., 1:, :])
@@ -148,14 +148,14 @@ def pair_backward(
     grad_new: Tensor,
     grad_ends: Tensor,
 ) -> None:
-    """Gradients of a layer's binary pre-activations, and their sums for the unary predicates.
+    """Compute gradients of a layer's binary pre-activations, and their sums for the unary predicates.
 
     Args:
-        early: [2, W, B * H * n] what the layers after the group give.
+        early: [2, W, B * H * n] contribution of the layers after the group.
         weight: [2, W, C] from the group's later layers.
         grad_near: [2, C, B, H, n] their gradients.
         grad_reduced: [2, W, B, n] gradients of the layer's max and min.
-        extreme: int16 [2, W, B, n] where those were (see ``pair_forward``).
+        extreme: int16 [2, W, B, n] their positions (see ``pair_forward``).
         out: [2, W, B, H, n] the layer's outputs.
         grad_new: [2, W, B, H, n] receives half of the sum and difference of the two orders' gradients.
         grad_ends: [2, W, B, n] receives their sums over the pairs of every object.
@@ -191,14 +191,14 @@ def _mean_and_half_difference(forth: Tensor, back: Tensor, out: Tensor) -> tuple
 
 
 def _seen_from_second(x: Tensor) -> Tensor:
-    """[.., H, n] -> [.., H, n]: entry (k, j) is that of the pair whose second object is j."""
+    """Reindex [.., H, n] -> [.., H, n]: entry (k, j) belongs to the pair whose second object is j."""
     H, n = x.shape[-2:]
     wrapped = torch.cat([x[..., n - H :], x], -1)
     return wrapped.as_strided(x.shape, (*wrapped.stride()[:-2], n + H - 1, 1), H - 1)
 
 
 def _place(extreme: Tensor, H: int) -> Tensor:
-    """Index into [2, W, B, H, n] (order ij or ji first) of the entries that ``extreme`` [2, W, B, n] names."""
+    """Flat index into [2, W, B, H, n] (first axis: order ij or ji) of the entries in ``extreme`` [2, W, B, n]."""
     _, W, B, n = extreme.shape
     code = extreme.long()
     second = (code >= H).long()

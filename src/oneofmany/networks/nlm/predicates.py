@@ -1,12 +1,12 @@
-"""What a Neural Logic Machine is told about a query: its objects are the choices, its predicates the paper's.
+"""Encode a query as predicates of a Neural Logic Machine. Objects are choices; the predicates are the paper's.
 
 N-Queens: HasQueenPrior(cell); same row, column, diagonal, anti-diagonal. Futoshiki: IsPresentPrior(cell, digit) and two
-flags, greater and less; same cell, same row and digit, same column and digit. Every object is in all relations with
-itself.
+flags, greater and less; same cell, same row and digit, same column and digit. Every binary predicate holds between an
+object and itself.
 
-The flags stand at the first cell of a relation, for all its digits: *greater* if it is greater than its right-hand
-neighbour, *less* if less. The right-hand cell has no mark, and nothing tells between which cells a relation is: the
-paper's data has horizontal neighbours only, and no other pair can be told apart from them.
+The flags are set on the first cell of a relation, for all its digits: *greater* if it is greater than its right-hand
+neighbour, *less* if less. The right-hand cell has no flag. The flags do not encode the second cell of a relation: the
+paper's data has horizontal neighbours only, and other pairs would look the same.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from torch import Tensor
 from oneofmany.problems import Batch, Problem
 
 Relations = Literal["horizontal", "any"]
-"""Which relations the flags may stand for: horizontal neighbours, others being an error, or any two cells, with the
-flag at the one that comes first in reading order."""
+"""Relations that the flags may encode: horizontal neighbours only (others are an error), or any two cells, with the
+flag on the one that comes first in reading order."""
 
 
 @dataclass(frozen=True)
 class StaticPredicates:
-    """What is the same for every query of a problem.
+    """The predicates shared by all queries of a problem.
 
     Args:
         binary: [n, n, P] binary predicates.
-        relations: int64 [S, 2] relations that are part of the problem; None without.
+        relations: int64 [S, 2] relations that are part of the problem; None if there are none.
     """
 
     binary: Tensor
@@ -43,7 +43,7 @@ class Predicates:
 
     Args:
         task: ``nqueens`` or ``futoshiki``.
-        relations: which relations of a Futoshiki the flags may stand for.
+        relations: which relations of a Futoshiki the flags may encode.
     """
 
     def __init__(self, task: str, relations: Relations = "horizontal") -> None:
@@ -58,7 +58,7 @@ class Predicates:
         self._static: dict[tuple[object, ...], StaticPredicates] = {}
 
     def static(self, problem: Problem, device: torch.device, dtype: torch.dtype) -> StaticPredicates:
-        """Binary predicates and relations of a problem, made once per size, device and dtype."""
+        """Return binary predicates and relations of a problem, built once per size, device and dtype."""
         inequalities = problem.options.get("inequalities", ())
         key = (problem.size, inequalities, device, dtype)
         if key not in self._static:
@@ -76,7 +76,7 @@ class Predicates:
         return self._static[key]
 
     def check(self, batch: Batch, device: torch.device) -> None:
-        """Raise ValueError unless the batch is one of this task on this device."""
+        """Raise ValueError unless the batch is of this task and on this device."""
         problem, query, relations = batch.problem, batch.query, batch.relations
         if problem.task != self.task:
             raise ValueError(f"batch: expected queries of {self.task}, which the network was built for, got {problem}")
@@ -93,7 +93,7 @@ class Predicates:
                 raise ValueError(f"relations: {self.task} has none, got shape {list(relations.shape)}")
             if relations.ndim != 3 or relations.shape[0] != len(query) or relations.shape[2] != 2:
                 raise ValueError(f"relations: expected shape [{len(query)}, M, 2], got {list(relations.shape)}")
-        # Looking at values makes the host wait, which neither a compiled function nor a captured graph can do.
+        # Reading values makes the host wait for the device, which compiled functions and captured graphs cannot do.
         if not (torch.compiler.is_compiling() or (query.is_cuda and torch.cuda.is_current_stream_capturing())):
             self._check_values(batch, device)
 
@@ -108,7 +108,7 @@ class Predicates:
             raise ValueError(why)
 
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
-        """None where the flags can tell these relations [.., 2] and the problem's own; otherwise the reason."""
+        """Return None if the flags can encode these relations [.., 2] and the problem's own, else the reason."""
         if not self.flags:
             return None
         own = np.array(problem.options.get("inequalities", ()), np.int64).reshape(-1, 2)
@@ -116,7 +116,7 @@ class Predicates:
         return self._untellable(problem, torch.from_numpy(given))
 
     def _untellable(self, problem: Problem, pairs: Tensor) -> str | None:
-        """Why the flags cannot tell relations int64 [.., 2], -1 for padding; None where they can."""
+        """Why the flags cannot encode relations int64 [.., 2], -1 for padding; None if they can."""
         n = problem.size
         low, high = pairs.amin(-1), pairs.amax(-1)
         if (high >= problem.variables).any():
@@ -126,13 +126,13 @@ class Predicates:
         if self.relations == "horizontal" and wrong.any():
             a, b = pairs[wrong][0].tolist()
             return (
-                f"relations: expected horizontal neighbours, the only ones that the two flags can tell "
+                f"relations: expected horizontal neighbours, the only ones that the two flags can encode "
                 f"(relations='any' allows others), got cells {a} and {b}"
             )
         return None
 
     def _pairs(self, batch: Batch, device: torch.device) -> Tensor | None:
-        """int64 [B, M, 2] relations of the queries and of the problem, -1 for padding; None without."""
+        """int64 [B, M, 2] relations of the queries and of the problem, -1 for padding; None if there are none."""
         static = self.static(batch.problem, device, torch.float32).relations
         if static is None:
             return batch.relations
@@ -140,10 +140,10 @@ class Predicates:
         return static if batch.relations is None else torch.cat([batch.relations, static], 1)
 
     def flag_inputs(self, batch: Batch, dtype: torch.dtype) -> Tensor:
-        """[B, n, flags]: greater and less, repeated for the digits of a cell; no flags for N-Queens."""
+        """Return [B, n, flags]: greater and less, repeated for the digits of a cell; no flags for N-Queens."""
         B, R, V = len(batch.query), batch.problem.variables, batch.problem.values
         device = batch.query.device
-        # A place of its own for padding.
+        # The extra column is for padding.
         flags = torch.zeros(B, self.flags, R + 1, dtype=dtype, device=device)
         pairs = self._pairs(batch, device) if self.flags else None
         if pairs is not None:
@@ -154,11 +154,11 @@ class Predicates:
         return flags[..., :R, None].expand(-1, -1, -1, V).flatten(2).mT
 
     def prior(self, batch: Batch, dtype: torch.dtype) -> Tensor:
-        """[B, n, 1]: 1 where a choice is given."""
+        """Return [B, n, 1]: 1 if the choice is given."""
         values = torch.arange(1, batch.problem.values + 1, device=batch.query.device)
         return (batch.query[..., None] == values).flatten(1)[..., None].to(dtype)
 
 
 def task_of(task: str | Problem) -> str:
-    """The name of a task given by name or by one of its problems."""
+    """Return the name of a task given by name or by one of its problems."""
     return task.task if isinstance(task, Problem) else task

@@ -12,18 +12,18 @@ from oneofmany.problems import Batch, Problem
 
 
 class NLMSelector(nn.Module):
-    """Scores a solution by how the lagged copy's probabilities differ from it; higher = preferred.
+    """Score a solution by how the lagged copy's probabilities differ from it; higher = preferred.
 
-    Unary input: probability minus the solution (1 where it takes the choice), and the two flags for Futoshiki. The
-    score is a linear map on the nullary predicates. The authors' score is a distance, whose softmax takes the minus:
-    theirs is minus ours. 7,601 parameters for N-Queens, 7,841 for Futoshiki; 3,641 for N-Queens without residuals.
+    Unary input: probability minus the solution (1 if it takes the choice), and the two flags for Futoshiki. The score
+    is a linear map on the nullary predicates. The authors' code outputs a distance, which is the negative of this
+    score. 7,601 parameters for N-Queens, 7,841 for Futoshiki; 3,641 for N-Queens without residuals.
 
     Args:
-        predicates: what the network is told about a query.
-        depth: layers.
-        width: predicates that every layer makes for each arity.
-        residual: every layer sees the inputs and what all earlier layers made, or only the layer before.
-        precision: of what is kept between the layers (see ``LogicMachine``).
+        predicates: the encoding of a query.
+        depth: number of layers.
+        width: new predicates per layer and arity.
+        residual: whether a layer sees the inputs and the outputs of all earlier layers, or only the previous layer.
+        precision: of the buffers between layers (see ``LogicMachine``).
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class NLMSelector(nn.Module):
         )
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Scores [B, K] of ``batch.solutions``; whatever padded solutions hold is scored like any other.
+        """Return scores [B, K] of ``batch.solutions``; padding is scored too.
 
         Args:
-            logits: [B, R, V] of the lagged copy, or [T, B, R, V], of which the last step counts.
+            logits: [B, R, V] of the lagged copy, or [T, B, R, V], of which the last step is used.
             batch: the queries and their listed solutions.
         """
         weight = self.machine.readout.weight
@@ -89,6 +89,6 @@ def nlm_selector_for(
     precision: Precision = "float32",
     relations: Relations = "horizontal",
 ) -> NLMSelector:
-    """The NLM selector of a task, given by name or by one of its problems; arguments as of ``NLMSelector``."""
+    """Build the NLM selector of a task, given by name or by one of its problems; arguments as in ``NLMSelector``."""
     predicates = Predicates(task_of(task), relations)
     return NLMSelector(predicates, depth=depth, width=width, residual=residual, precision=precision)

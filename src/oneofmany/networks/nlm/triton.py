@@ -1,9 +1,9 @@
 """One layer of a Neural Logic Machine as Triton kernels, for 16-bit buffers on a GPU.
 
-The same five functions as in ``plain``, which is their oracle; ``layers`` explains the layout. The kernels are in
+It has the same five functions as ``plain``, which is the reference; ``layers`` explains the layout. The kernels are in
 ``triton_objects`` and ``triton_pairs``.
 
-This module imports triton: import it only where CUDA is.
+This module imports triton: import it only on a CUDA machine.
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
@@ -18,13 +18,13 @@ from oneofmany.networks.nlm.triton_objects import objects_backward, objects_forw
 from oneofmany.networks.nlm.triton_pairs import pairs_backward, pairs_forward, pairs_reduce, pairs_sum
 
 MOST_OBJECTS = 256
-"""Of a query that one multiprocessor still has room for; with more, its objects run as plain PyTorch."""
+"""Most objects of a query that fit one multiprocessor; with more, objects run as plain PyTorch."""
 CHANNELS = 128
-"""Channels of objects that are multiplied at once: many, since the loads of one round hide each other's latency."""
+"""Channels of objects per iteration: many, so that their loads hide each other's latency."""
 BLOCK = 256
-"""Columns (query, pair) that a program handles."""
+"""Columns (query, pair) per program."""
 OBJECTS, PAIRS = 128, 16
-"""Objects that a program reduces for, and pairs of each that it looks at in one round."""
+"""Objects per program of a reduction, and pairs of each object per iteration."""
 WARPS = 8
 
 
@@ -79,7 +79,7 @@ def object_backward(
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """``a @ b`` [2, .., ..], rounded to 16 bits: it is read once more, and as precise as what it is added to."""
+    """Return ``a @ b`` [2, .., ..] in 16 bits, the precision of the terms that it is added to."""
     return torch.bmm(a, b) if a.shape[-1] else a.new_zeros(2, a.shape[1], b.shape[2])
 
 
@@ -126,11 +126,11 @@ def pair_backward(
 
 
 def _sizes(W: int, n: int) -> dict[str, int]:
-    """Rows and objects as matrix units want them, and warps for them."""
+    """Rows and objects padded for matrix units, and the number of warps."""
     rows, objects = (max(16, triton.next_power_of_2(count)) for count in (W, n))
     return {"ROWS": rows, "OBJECTS": objects, "CHANNELS": CHANNELS, "num_warps": 8 if objects >= 128 else 4}
 
 
 def _padded(W: int, channels: int) -> tuple[int, int]:
-    """Rows for each half and channels, as matrix units want them; no channels stay none."""
+    """Rows of each half and channels, padded for matrix units; zero channels stay zero."""
     return max(8, triton.next_power_of_2(W)), max(16, triton.next_power_of_2(channels)) if channels else 0

@@ -1,7 +1,8 @@
-"""The Triton kernels of one layer's objects of a Neural Logic Machine, which ``triton`` runs.
+"""The Triton kernels for the objects of one NLM layer; ``triton`` launches them.
 
-In plain PyTorch a layer's nullary and unary predicates are some fifteen operations on very little data, and with the
-paper's batch of four queries starting them takes longer than all the rest. Here a program has all objects of one query.
+In plain PyTorch a layer's nullary and unary predicates are about fifteen operations on very little data. With the
+paper's batch of four queries, launching them takes longer than everything else. Here one program handles all objects of
+a query.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -13,13 +14,13 @@ import triton.language as tl
 from oneofmany.networks.triton_math import tanh
 
 CHANGING = ["z", "u", "B", "n"]
-"""Numbers that change from layer to layer or call to call, for which nothing is compiled again."""
+"""Arguments that vary between layers or calls and must not trigger a recompilation."""
 
 
 @triton.jit
 def _of_objects(a, x, count, B, n, a_row, a_column, W: tl.constexpr, ROWS: tl.constexpr, OBJECTS: tl.constexpr,
                 CHANNELS: tl.constexpr):  # fmt: skip
-    """Three times W rows of a @ x, x [count, B, n], for this program's query: three tiles [ROWS, OBJECTS]."""
+    """3 W rows of a @ x, x [count, B, n], for this program's query: three tiles [ROWS, OBJECTS]."""
     row, i, c = tl.arange(0, ROWS), tl.arange(0, OBJECTS), tl.arange(0, CHANNELS)
     first = tl.zeros((ROWS, OBJECTS), tl.float32)
     second = tl.zeros((ROWS, OBJECTS), tl.float32)
@@ -38,7 +39,7 @@ def _of_objects(a, x, count, B, n, a_row, a_column, W: tl.constexpr, ROWS: tl.co
 @triton.jit
 def _of_all(a, x, count, B, a_row, a_column, W: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
             THREE: tl.constexpr):  # fmt: skip
-    """Two or three times W rows of a @ x, x [count, B], for this program's query: [ROWS] each."""
+    """2 W or 3 W rows of a @ x, x [count, B], for this program's query: [ROWS] each."""
     row, c = tl.arange(0, ROWS), tl.arange(0, CHANNELS)
     first = tl.zeros((ROWS,), tl.float32)
     second = tl.zeros((ROWS,), tl.float32)
@@ -61,7 +62,7 @@ def objects_forward(
     W: tl.constexpr, ROWS: tl.constexpr, OBJECTS: tl.constexpr, CHANNELS: tl.constexpr,
     NULLARY: tl.constexpr, REDUCED: tl.constexpr,
 ):  # fmt: skip
-    """A layer's nullary and unary outputs for one query, and what its unary predicates give to its pairs."""
+    """A layer's nullary and unary outputs for one query, and the unary part of its pairs."""
     own, added, _ = _of_all(nul, Z, z, B, nul_row, 1, W, ROWS, CHANNELS, False)
     x, total, difference = _of_objects(obj, U, u, B, n, obj_row, 1, W, ROWS, OBJECTS, CHANNELS)
     x = tanh(x + added[:, None])

@@ -1,7 +1,7 @@
-"""The Triton kernels of one layer's pairs of a Neural Logic Machine, which ``triton`` runs.
+"""The Triton kernels for the pairs of one NLM layer; ``triton`` launches them.
 
-What a layer does to its pairs is bound by memory traffic, so everything between the products and the buffers happens on
-the chip: one kernel makes a layer's outputs (or gradients), a second one reduces (or sums) them over the objects.
+Memory traffic is the limit, so everything between the products and the buffers happens on the chip: one kernel computes
+a layer's outputs (or gradients), a second one reduces (or sums) them over the objects.
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
@@ -28,7 +28,7 @@ def _early_and_near(
     early, weight, near, column, inside, columns, early_half, weight_half, weight_row, weight_column, near_half,
     channels, W: tl.constexpr, HALF: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    """What all other layers give to this one: tile [2 * HALF, BLOCK] in float32."""
+    """The contribution of all other layers: tile [2 * HALF, BLOCK] in float32."""
     row = tl.arange(0, 2 * HALF)
     half, w = row // HALF, row % HALF
     live = (w < W)[:, None]
@@ -37,7 +37,7 @@ def _early_and_near(
     )
     x = x.to(tl.float32)
     if CHANNELS > 0:
-        # Both halves in one product: the rows of one meet zeros for the channels of the other.
+        # Both halves in one product: rows of one half have zero weights for channels of the other.
         side, c = tl.arange(0, 2 * CHANNELS) // CHANNELS, tl.arange(0, 2 * CHANNELS) % CHANNELS
         known = c < channels
         b = tl.load(
@@ -68,7 +68,7 @@ def pairs_forward(
     half, w = row // HALF, row % HALF
     known = (w < W)[:, None] & inside[None]
     base = ((half * W + w) * B)[:, None] + query[None]
-    # Loaded first, needed last: nobody waits for them.
+    # Loaded early, used late: this hides the latency.
     of_i, of_j = tl.load(ends + base * n + i[None], known, 0.0), tl.load(ends + base * n + j[None], known, 0.0)
     x = _early_and_near(
         early, weight, near, column, inside, columns, early_half, weight_half, weight_row, 1, near_half, channels,
@@ -106,14 +106,14 @@ def _both_ends(x, base, half, first_k, H, n, PAIRS: tl.constexpr, OBJECTS: tl.co
 
 @triton.jit
 def _larger(best, at, x, code):
-    """The larger of two and where it stands; of equals what came first."""
+    """The larger of two and its position; the first one if they are equal."""
     later = x > best
     return tl.where(later, x, best), tl.where(later, code, at)
 
 
 @triton.jit
 def _largest(best, at):
-    """Over the rows; of equals the one with the smallest code."""
+    """The largest over the rows and its position; the smallest code if several are equal."""
     value = tl.max(best, 0)
     return value, tl.min(tl.where(best == value[None], at, 32767), 0)
 
@@ -122,9 +122,9 @@ def _largest(best, at):
 def pairs_reduce(
     new, reduced, extreme, B, H, n, new_half, W: tl.constexpr, PAIRS: tl.constexpr, OBJECTS: tl.constexpr
 ):  # fmt: skip
-    """Every object's max and min over the other objects, of one channel of one query, and where they are."""
+    """Each object's max and min over the other objects, and their positions, for one channel of one query."""
     base = tl.program_id(0).to(tl.int64)
-    # The smallest is the largest with the other sign.
+    # The minimum is computed as the maximum of the negated values.
     high = tl.full((PAIRS, OBJECTS), -2.0, tl.float32)
     low = tl.full((PAIRS, OBJECTS), -2.0, tl.float32)
     high_at = tl.zeros((PAIRS, OBJECTS), tl.int32)
@@ -149,7 +149,7 @@ def pairs_reduce(
 
 @triton.jit
 def _extremes(grad_reduced, extreme, base, obj, code, known, side):
-    """Gradient of an object's max and min where they stand at this pair."""
+    """Gradient of an object's max and min if this pair is their position."""
     at = base + obj
     high = tl.load(extreme + at, known, -1).to(tl.int32) == code
     low = tl.load(extreme + side + at, known, -1).to(tl.int32) == code
@@ -186,7 +186,7 @@ def pairs_backward(
     )  # fmt: skip
     forth, back = _halves(x, HALF, BLOCK)
     forth, back = forth + grad_i, back + grad_j
-    # Rounding may take s + d and s - d just out of -1..1, and the slope must not turn negative.
+    # Rounding may move s + d and s - d slightly out of -1..1; the slope must not become negative.
     forth, back = forth * tl.maximum(1 - (s + d) * (s + d), 0.0), back * tl.maximum(1 - (s - d) * (s - d), 0.0)
     tl.store(grad_new + at, ((forth + back) * 0.5).to(grad_new.dtype.element_ty), known)
     tl.store(grad_new + grad_half + at, ((forth - back) * 0.5).to(grad_new.dtype.element_ty), known)
@@ -194,7 +194,7 @@ def pairs_backward(
 
 @triton.jit
 def pairs_sum(grad_new, grad_ends, B, H, n, grad_half, W: tl.constexpr, PAIRS: tl.constexpr, OBJECTS: tl.constexpr):
-    """Sums of those gradients over the pairs of every object, of one channel of one query."""
+    """Sums of those gradients over the pairs of each object, for one channel of one query."""
     base = tl.program_id(0).to(tl.int64)
     total = tl.zeros((PAIRS, OBJECTS), tl.float32)
     difference = tl.zeros((PAIRS, OBJECTS), tl.float32)

@@ -1,15 +1,15 @@
 """Message dropout as a function of a seed: a counter-based hash instead of stored masks.
 
-The masks of all steps of one batch would be [32, B, 1944, 96]. Here every one of them is a hash of
+The masks of all steps of one batch would be [32, B, 1944, 96]. Here each element is a hash of
 (seed, step, row of the batch, cell, edge, channel), so that
 
-* the backward pass draws them again instead of keeping them,
-* a fused kernel and plain PyTorch see the same bits,
-* a slice of the batch with its ``row_offset`` sees exactly what the whole batch saw (data-parallel training).
+* the backward pass recomputes the masks instead of storing them,
+* the fused kernels and plain PyTorch use the same bits,
+* a slice of the batch with its ``row_offset`` has the same masks as in the whole batch (data-parallel training).
 
-Two neighbouring channels share one 32-bit word: the even one takes the low half, the odd one the high half. A message
-is dropped where its half, as an unsigned number, is below ``threshold``; so p is rounded to a multiple of 2**-16, and
-kept messages are scaled by the inverse of the rounded keep rate.
+Two neighbouring channels share one 32-bit word: the even one uses the low half, the odd one the high half. A message
+component is dropped if its half, as an unsigned number, is below ``threshold``. So p is rounded to a multiple of
+2**-16; kept messages are scaled by the inverse of the rounded keep rate.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from torch import Tensor
 MULTIPLY_1 = 0x7FEB352D  # the constants of the hash "lowbias32" (Chris Wellons' hash prospector)
 MULTIPLY_2 = 0x846CA68B - 2**32
 GOLDEN = 0x9E3779B9 - 2**32
-ROWS_AT_A_TIME = 4  # keeps the integer work of a CPU in its cache
+ROWS_AT_A_TIME = 4  # so that the integers fit the CPU's cache
 
 
 def threshold_of(p: float) -> int:
-    """The number of the 65,536 values of half a word for which a message is dropped."""
+    """Return how many of the 65,536 values of half a word drop a message."""
     return round(p * 65536)
 
 
 def scale_of(p: float) -> float:
-    """What a kept message is multiplied by: one over the keep rate."""
+    """Return the factor of kept messages: one over the keep rate."""
     return 65536 / (65536 - threshold_of(p))
 
 
 def step_keys(seed: Tensor, steps: int) -> Tensor:
-    """int32 [T, 2], the keys of every step, from ``seed`` int64 [1] (splitmix64)."""
+    """Return int32 [T, 2], the keys of each step, from ``seed`` int64 [1] (splitmix64)."""
     z = seed + torch.arange(1, steps + 1, device=seed.device) * (0x9E3779B97F4A7C15 - 2**64)
     z = (z ^ ((z >> 30) & (2**34 - 1))) * (0xBF58476D1CE4E5B9 - 2**64)
     z = (z ^ ((z >> 27) & (2**37 - 1))) * (0x94D049BB133111EB - 2**64)
@@ -43,21 +43,21 @@ def step_keys(seed: Tensor, steps: int) -> Tensor:
 
 
 def mix(x: Tensor) -> Tensor:
-    """A bijection of int32 in which every bit of the result depends on every bit of ``x``."""
+    """Apply a bijection of int32 in which every bit of the result depends on every bit of ``x``."""
     x = (x ^ ((x >> 16) & 0xFFFF)) * MULTIPLY_1
     x = (x ^ ((x >> 15) & 0x1FFFF)) * MULTIPLY_2
     return x ^ ((x >> 16) & 0xFFFF)
 
 
 def kept(key: Tensor, threshold: int, rows: Tensor, cells: int, edges: int, channels: int) -> Tensor:
-    """Which messages are kept at one step: bool [len(rows), cells, edges, channels].
+    """Return which messages are kept at one step: bool [len(rows), cells, edges, channels].
 
     Args:
         key: int32 [2], the keys of the step.
         threshold: see ``threshold_of``.
-        rows: int32 [B], the index of every row in the whole batch.
+        rows: int32 [B], the index of each row in the whole batch.
         cells: R.
-        edges: how many edges end at every cell, edges that are held twice counted twice.
+        edges: number of edges into a cell; double edges count twice.
         channels: an even number.
     """
     counter = torch.arange(cells * edges, dtype=torch.int32, device=key.device).view(cells, edges)
@@ -65,14 +65,14 @@ def kept(key: Tensor, threshold: int, rows: Tensor, cells: int, edges: int, chan
     edge = mix(mix(counter + key[0]) ^ key[1])
     word = torch.arange(channels // 2, dtype=torch.int32, device=key.device) * GOLDEN
     halves = mix(edge[..., None] + word).view(torch.int16)
-    # As signed numbers the halves start at -32768.
+    # The halves are read as signed numbers, which start at -32768.
     return halves >= threshold - 32768
 
 
 def kept_counts(key: Tensor, threshold: int, row_offset: int, shape: tuple[int, int, int, int], doubles: int) -> Tensor:
-    """How many copies of every distinct edge's message are kept: uint8 [B, R, D, H].
+    """Return how many copies of each distinct edge's message are kept: uint8 [B, R, D, H].
 
-    Slots below ``doubles`` stand for two edges with a draw each (edges 2d and 2d + 1), the others for one.
+    Slots below ``doubles`` stand for two edges with separate draws (edges 2d and 2d + 1), the others for one.
     """
     B, R, D, H = shape
     counts = []

@@ -1,4 +1,4 @@
-"""The message graph of a Sudoku: who sends to whom, as a dense table."""
+"""The message graph of a Sudoku as a dense table."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 
 class Slots(NamedTuple):
-    """The neighbours of every cell, in slots.
+    """The neighbours of each cell, in slots.
 
-    A slot is one cyclic shift (of bands, rows in a band, stacks, columns in a stack), so every slot is a permutation
-    of the cells: all cells have the same number of neighbours, and a gather over a slot has a gather as its transpose.
+    A slot is one cyclic shift (of bands, rows in a band, stacks, columns in a stack), so each slot is a permutation of
+    the cells. All cells have the same number of neighbours, and the transpose of a gather over a slot is a gather.
 
     Args:
-        neighbours: int64 [R, D], the cell that slot d of a cell listens to.
-        doubles: the first ``doubles`` slots are cells that share a box and a line with the listener: the message graph
-            that adds row, column and box edges separately holds their edges twice.
+        neighbours: int64 [R, D], the sender of slot d of a cell.
+        doubles: the first ``doubles`` slots are senders that share both a box and a line with the receiver. A graph
+            with separate row, column and box edges has these edges twice.
     """
 
     neighbours: np.ndarray
@@ -25,8 +25,8 @@ class Slots(NamedTuple):
 
 
 def sudoku_slots(box_rows: int, box_columns: int) -> Slots:
-    """The distinct neighbours of every cell of a Sudoku: 8 + 8 + 4 of them with 3 x 3 boxes."""
-    shape = (box_columns, box_rows, box_rows, box_columns)  # bands, rows in one, stacks, columns in one
+    """Return the distinct neighbours of each cell of a Sudoku: 8 + 8 + 4 with 3 x 3 boxes."""
+    shape = (box_columns, box_rows, box_rows, box_columns)  # bands, rows in a band, stacks, columns in a stack
     shared: list[list[tuple[int, ...]]] = [[], []]
     for shift in product(*map(range, shape)):
         band, row, stack, column = shift
@@ -39,6 +39,6 @@ def sudoku_slots(box_rows: int, box_columns: int) -> Slots:
 
 
 def returning(neighbours: np.ndarray) -> np.ndarray:
-    """int64 [R, D]: entry (j, d) is the flat index i * D + d of the edge with neighbours[i, d] == j."""
+    """Return int64 [R, D]: entry (j, d) is the flat index i * D + d of the edge with neighbours[i, d] == j."""
     D = neighbours.shape[1]
     return np.argsort(neighbours, axis=0) * D + np.arange(D)

@@ -1,13 +1,13 @@
 """The recurrent relational network for Sudoku (Palm et al. 2018, arXiv:1711.08028), as the paper's authors used it.
 
-Default: the settings of the DGL example that the paper builds on, with message dropout 0.1. Cells are nodes; row,
-column and box edges are added separately, so a cell in the same line *and* box sends twice (1,944 edges on 9 x 9).
-Every step: the message MLP acts on [sender, receiver], messages are dropped element-wise and summed at the receiver, an
-LSTM cell without bias takes [x, sum], and a linear layer on its hidden state gives logits over V + 1 classes, of which
-class 0 ("blank") is never a target. The LSTM starts at zero, but the first messages are of x itself.
+The defaults are those of the DGL example that the paper builds on, with message dropout 0.1. Cells are nodes. Row,
+column and box edges are added separately, so a cell in the same line *and* box sends twice (1,944 edges on 9 x 9). In
+each step the message MLP acts on [sender, receiver], messages are dropped element-wise and summed at the receiver, an
+LSTM cell without bias takes [x, sum], and a linear layer on its hidden state gives logits over V + 1 classes. Class 0
+("blank") is never a target. The LSTM starts at zero; the first messages are computed from x.
 
-Exact rewrites: the first message layer acts once per cell (81 rows, not 1,944); the last one too where no dropout acts;
-an edge that the graph holds twice is computed once; x enters the LSTM's gates once for all steps.
+Exact rewrites: the first message layer acts once per cell (81 rows instead of 1,944), as does the last one without
+dropout; a double edge is computed once; the part of x in the LSTM's gates is computed once for all steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from oneofmany.networks.rrn.plain import Graph, Layer, plain_messages
 from oneofmany.problems import Batch, Problem
 
 Arrive = Callable[[Tensor, Tensor | None], Tensor]
-"""From states [B, R, H] and a step's dropout keys (None without dropout) to what arrives at every cell, [B, R, H]."""
+"""Messages summed at each cell [B, R, H] from states [B, R, H] and a step's dropout keys (None without dropout)."""
 
 
 def _mlp(inputs: int, width: int) -> nn.Sequential:
@@ -45,22 +45,22 @@ def _linears(mlp: nn.Module) -> list[nn.Linear]:
 
 
 class RRN(TaskNetwork):
-    """Recurrent relational network: batch in, logits [T, B, R, V + 1] of every step out.
+    """Recurrent relational network: batch in, logits [T, B, R, V + 1] of all steps out.
 
     Args:
         problem: a Sudoku of any box shape; rows and columns have embeddings, so the size is fixed.
-        steps: how many steps a call takes unless it says otherwise.
-        dropout: the probability with which a component of a message is dropped in training.
-        distinct: whether every pair of cells sends once (1,620 edges on 9 x 9), as in Palm's network.
-        latent: how many learnable numbers, the same for every cell, are appended to the embeddings; 16 in the authors'
-            working repository (192,666 parameters), 0 in the published one (191,114).
-        post_mlp: whether [x, sum] passes four linear layers before the LSTM, as in Palm's network.
+        steps: default number of steps.
+        dropout: probability of dropping a component of a message in training.
+        distinct: whether each pair of cells sends once (1,620 edges on 9 x 9), as in Palm's network.
+        latent: number of learned inputs, shared by all cells, appended to the embeddings; 16 in the authors' working
+            repository (192,666 parameters), 0 in the published one (191,114).
+        post_mlp: whether [x, sum] passes through four linear layers before the LSTM, as in Palm's network.
         lstm_bias: whether the LSTM has a bias, as in Palm's network.
         width: of the hidden state and of all hidden layers.
-        embedding: of a digit, of a row and of a column, each.
-        kernel: ``plain`` is PyTorch alone, differentiable and compilable throughout; ``triton`` are fused kernels for
-            CUDA that multiply in bfloat16, accumulate in float32 and keep the LSTM's state in float32 (width 96 only);
-            ``auto`` takes them where they can be used.
+        embedding: width of the embeddings of digits, rows and columns.
+        kernel: ``plain`` is PyTorch only, which autograd and torch.compile fully support; ``triton`` uses fused CUDA
+            kernels that multiply in bfloat16, accumulate in float32 and store the LSTM's state in float32 (width 96
+            only); ``auto`` uses them if possible.
     """
 
     value_offset: int = 1
@@ -119,17 +119,17 @@ class RRN(TaskNetwork):
     def palm(cls, problem: Problem, **settings: Any) -> RRN:
         """Palm's network: distinct edges, no dropout, four layers before an LSTM with bias.
 
-        Taken from the paper's text and its published code: widths, steps, edges, the order of the parts. Not taken:
-        TensorFlow's initialisation and its constant 1 on the forget gate (PyTorch's defaults here), and that the
-        published code multiplies the row and column embeddings, which the text describes, by 0.
+        Widths, steps, edges and the order of the parts follow Palm's paper and published code. Initialisation and the
+        forget gate's bias are PyTorch's defaults, not TensorFlow's. The published code multiplies the row and column
+        embeddings by 0; here they are used, as the paper describes.
         """
         return cls(problem, **{"dropout": 0.0, "distinct": True, "post_mlp": True, "lstm_bias": True, **settings})
 
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
-        """None for the problem that the network was built for; otherwise the reason."""
+        """Return None for the problem that the network was built for, else the reason."""
         trained, asked = (f"{p.task} {p.size}" for p in (self.problem, problem))
         if problem.task != self.problem.task:
-            return f"the network was trained on {trained} and cannot answer {asked}: name a network of {problem.task}"
+            return f"the network was trained on {trained} and cannot answer {asked}: use a network for {problem.task}"
         if not problem.same_as(self.problem):
             return f"the network is bound to {trained}, the size it was trained on, and cannot answer {asked}"
         return None
@@ -143,15 +143,15 @@ class RRN(TaskNetwork):
         row_offset: int = 0,
         last_only: bool = False,
     ) -> Tensor:
-        """Logits [T, B, R, V + 1], or [B, R, V + 1] of the last step.
+        """Return logits [T, B, R, V + 1], or [B, R, V + 1] of the last step.
 
         Args:
             batch: queries of the network's problem.
             steps: T; the network's own number by default.
-            seed: int64 [1] on the batch's device: in training, dropout is a function of it (see ``dropout``). By
-                default it is drawn from PyTorch's generator of that device. Not used in evaluation.
-            row_offset: index of the batch's first row in the whole batch, for the dropout of data-parallel training:
-                the slices then drop what the whole batch would have dropped.
+            seed: int64 [1] on the batch's device; dropout in training is a function of it (see ``dropout``). By default
+                it is drawn from PyTorch's generator of that device. Not used in evaluation.
+            row_offset: index of the batch's first row in the whole batch; with it, dropout in data-parallel training is
+                the same as for the whole batch.
             last_only: return only the last step.
         """
         steps = self.steps if steps is None else _at_least_1(steps)
@@ -173,12 +173,12 @@ class RRN(TaskNetwork):
         return logits.float()
 
     def _recur(self, x: Tensor, keys: list[Tensor | None], row_offset: int) -> list[Tensor]:
-        """The hidden states [B, R, H] of every step."""
+        """The hidden states [B, R, H] of all steps."""
         width = self.output.in_features
         w_in, w_hidden = self.lstm.weight_ih, self.lstm.weight_hh
         bias = self._lstm_bias()
         after = _linears(self.post) if self.post is not None else []
-        # What the sum of the messages meets first, beside x whose part is the same at every step.
+        # The first layer on [x, sum]; the part of x is the same in every step.
         w, b = (after[0].weight, after[0].bias) if after else (w_in, bias)
         of_x = F.linear(x, w[:, :width], b)
         arrive = self._plain_messages(row_offset)
@@ -199,14 +199,14 @@ class RRN(TaskNetwork):
         return outputs
 
     def _run(self, x: Tensor, keys: list[Tensor | None], row_offset: int, every_step: bool) -> Tensor:
-        """The same by the kernels: [T, B, R, H], of the last step alone (T = 1) if not every_step."""
+        """The same with kernels: [T, B, R, H]; T = 1, the last step only, if not every_step."""
         from oneofmany.networks.rrn import triton
 
         (halves, bias), *layers = self._message_layers()
         weights, biases = torch.stack([layer.weight for layer in layers]), torch.stack([layer.bias for layer in layers])
         of_x, of_sums = self.lstm.weight_ih.chunk(2, 1)
         gate_bias, drop = self._lstm_bias(), (threshold_of(self.dropout), scale_of(self.dropout))
-        if keys[0] is None:  # the last message layer acts on the sum, and so goes into the gates with it
+        if keys[0] is None:  # merge the last message layer, which acts on the sum, into the gates
             edges, drop = len(self.slots) + self.doubles, (0, 1.0)
             with torch.autocast("cuda", enabled=False):
                 of_last = of_sums @ (edges * biases[2])
@@ -232,7 +232,7 @@ class RRN(TaskNetwork):
             if key is not None:
                 shape = (len(h), R, D, width)
                 counts = kept_counts(key, threshold_of(self.dropout), row_offset, shape, self.doubles)
-            # The faster form is for CPUs, where there is a gradient; it knows one dtype only.
+            # The faster version serves training on CPUs, with one dtype.
             fits = h.device.type == "cpu" and p.dtype == halves.dtype and p.requires_grad
             form = cached_messages if self.kernel == "auto" and fits else plain_messages
             sums = form(p, q, layers, graph, counts)
@@ -243,14 +243,14 @@ class RRN(TaskNetwork):
         return arrive
 
     def _message_layers(self) -> list[Layer]:
-        """The message MLP, its first layer as the sender's and the receiver's half one below the other."""
+        """The message MLP, with the sender's and the receiver's halves of its first layer stacked."""
         first, *others = _linears(self.message)
         halves = torch.cat(first.weight.split(self.output.in_features, 1))
         bias = torch.cat((torch.zeros_like(first.bias), first.bias))
         return [Layer(halves, bias), *(Layer(layer.weight, layer.bias) for layer in others)]
 
     def _embed(self, query: Tensor) -> Tensor:
-        """[B, R, inputs of the input MLP]."""
+        """Embeddings [B, R, inputs of the input MLP]."""
         n = self.problem.size
         parts = [
             self.digit(query),
@@ -274,7 +274,7 @@ class RRN(TaskNetwork):
         if query.ndim != 2 or query.shape[1] != ours.variables:
             raise ValueError(f"query: expected shape [B, {ours.variables}], got {list(query.shape)}")
         if query.device != weight.device:
-            raise ValueError(f"query: expected a tensor on the network's device {weight.device}, got {query.device}")
+            raise ValueError(f"query: expected the network's device {weight.device}, got {query.device}")
         if seed is not None and (seed.dtype != torch.int64 or seed.shape != (1,) or seed.device != weight.device):
             raise ValueError(
                 f"seed: expected int64 [1] on {weight.device}, got {seed.dtype} {list(seed.shape)} on {seed.device}"
@@ -282,7 +282,7 @@ class RRN(TaskNetwork):
 
 
 def _add_linear(to: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """to + x W^T in one go, [B, R, out]."""
+    """to + x W^T in one operation, [B, R, out]."""
     return torch.addmm(to.flatten(0, 1), x.flatten(0, 1), weight.t()).view_as(to)
 
 

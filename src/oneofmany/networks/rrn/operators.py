@@ -1,4 +1,4 @@
-"""The messages as an operator of PyTorch: faster than ``plain`` on a CPU, and torch.compile takes it whole."""
+"""The messages as a PyTorch custom operator: faster than ``plain`` on a CPU; torch.compile does not trace into it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor
 
 from oneofmany.networks.rrn.plain import Graph, Layer
 
-EDGES_AT_A_TIME = 1620  # one 9 x 9 board: its activations (96 channels of float32) fit a core's own cache
+EDGES_AT_A_TIME = 1620  # one 9 x 9 board: its activations (96 channels of float32) fit a core's cache
 
 
 def cached_messages(p: Tensor, q: Tensor, layers: Sequence[Layer], graph: Graph, counts: Tensor | None) -> Tensor:
-    """The same as ``plain.plain_messages``, a board or a few at a time, with a hand-written backward."""
+    """Compute ``plain.plain_messages`` a few boards at a time, with a hand-written backward pass."""
     (w2, b2), (w3, b3), (w4, b4) = layers
     return torch.ops.oneofmany.rrn_messages(
         p, q, w2, b2, w3, b3, w4, b4, graph.neighbours, graph.returning, graph.doubles, counts
@@ -25,7 +25,7 @@ def _boards_at_a_time(edges: int) -> int:
 
 
 def _below(indices: Tensor, boards: int, rows: int) -> Tensor:
-    """Indices [boards, n] into as many boards, each of so many rows, one below the other."""
+    """Indices [boards, n] into stacked boards of ``rows`` rows each."""
     return torch.arange(boards)[:, None] * rows + indices.flatten()
 
 
@@ -44,16 +44,16 @@ def _messages(
     doubles: int,
     counts: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What arrives, and the second and the third layer's activations [B, R * D, H], which the backward needs.
+    """The summed messages, and the second and third layer's activations [B, R * D, H] for the backward pass.
 
-    Those of the first layer are cheap to have again, and fresh memory for every step is not.
+    The first layer's activations are recomputed, which is cheaper than storing them for every step.
     """
     (R, D), (B, _, H), p = neighbours.shape, p.shape, p.contiguous()
     out, second, third = p.new_empty(p.shape), p.new_empty(B, R * D, H), p.new_empty(B, R * D, H)
     n = _boards_at_a_time(R * D)
     senders, first = _below(neighbours, n, R), p.new_empty(n * R * D, H)
-    # A product with a matrix as it lies is faster than one with its transpose, and adding the bias afterwards is faster
-    # than addmm, which writes it first into memory that no cache holds.
+    # A product with a contiguous matrix is faster than one with a transposed view. Adding the bias afterwards is faster
+    # than addmm, which first writes the bias to memory outside the cache.
     w2, w3, w4 = (w.t().contiguous() for w in (w2, w3, w4))
     for start in range(0, B, n):
         some = slice(start, start + n)
@@ -70,7 +70,7 @@ def _messages(
 
 
 def _first_layer(p: Tensor, q: Tensor, senders: Tensor, into: Tensor) -> Tensor:
-    """Activations [B * R * D, H] of the first layer, relu(p of the sender + q of the receiver), in memory given."""
+    """Write activations [B * R * D, H] of the first layer, relu(p of the sender + q of the receiver), to ``into``."""
     B, R, H = p.shape
     z = torch.index_select(p.flatten(0, 1), 0, senders[:B].flatten(), out=into[: B * senders.shape[1]])
     z.view(B, R, -1, H).add_(q[:, :, None])
@@ -105,11 +105,11 @@ def _messages_backward(
     layers = list(zip(grad_weights, grad_biases, strict=True))
     n = _boards_at_a_time(R * D)
     senders, returns, bags = _below(neighbours, n, R), _below(returning, n, R * D), torch.arange(0, n * R * D, D)
-    # The same memory for every block, since what is fresh is in no cache.
+    # Reuse the same memory for every block, so that it stays in the cache.
     buffers = grad.new_empty(3, n, R * D, H)
 
     def back(layer: int, grad_edges: Tensor, z: Tensor, weight: Tensor, into: Tensor) -> Tensor:
-        """Gradient of the layer below, before its ReLU, from that of this layer and its inputs z."""
+        """Gradient of the layer below, before its ReLU, from the gradient of this layer and its inputs z."""
         grad_weight, grad_bias = layers[layer]
         grad_weight.addmm_(grad_edges.t(), z)
         grad_bias.add_(grad_edges.sum(0))
@@ -136,7 +136,7 @@ def _messages_backward(
 
 
 def _relu_backward(grad: Tensor, z: Tensor, into: Tensor) -> Tensor:
-    """grad where the activations z are not 0, else 0; PyTorch's threshold_backward takes half as long again."""
+    """grad if the activation z is not 0, else 0; PyTorch's threshold_backward takes 1.5 times as long."""
     return torch.ops.aten.hardshrink_backward.grad_input(grad, z, 0, grad_input=into)
 
 

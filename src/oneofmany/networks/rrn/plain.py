@@ -1,8 +1,8 @@
-"""The sum of the messages that arrive at every cell, in plain PyTorch.
+"""The sum of the messages at each cell, in plain PyTorch.
 
-It works on the distinct edges and on the first layer's two halves per cell (p for the sender, q with the bias for the
-receiver), since W [h_j; h_i] = W_sender h_j + W_receiver h_i. An edge that the graph holds twice sends one message with
-weight 2, or with two dropout masks.
+It uses the distinct edges and splits the first layer into two halves per cell (p for the sender, q with the bias for
+the receiver), since W [h_j; h_i] = W_sender h_j + W_receiver h_i. A double edge sends one message with weight 2, or
+with two dropout masks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Graph(NamedTuple):
     Args:
         neighbours: int64 [R, D].
         returning: int64 [R, D], see ``graph.returning``.
-        doubles: how many slots stand for two edges; 0 if the graph holds only distinct edges.
+        doubles: number of slots that stand for two edges; 0 if all edges are distinct.
     """
 
     neighbours: Tensor
@@ -36,15 +36,16 @@ class Graph(NamedTuple):
 
 
 def plain_messages(p: Tensor, q: Tensor, layers: Sequence[Layer], graph: Graph, counts: Tensor | None) -> Tensor:
-    """What arrives at every cell, [B, R, H].
+    """Return the summed messages at each cell, [B, R, H].
 
     Args:
         p: [B, R, H], the sender's half of the first message layer.
         q: [B, R, H], the receiver's half, bias included.
         layers: the second to the fourth message layer.
         graph: the edges.
-        counts: uint8 [B, R, D, H] from ``kept_counts``: the sum of the kept messages, not yet scaled; or None: the
-            sum of the *third* layer's activations, because the linear fourth layer then acts once per cell.
+        counts: uint8 [B, R, D, H] from ``kept_counts``; the result is the sum of the kept messages, not yet scaled.
+            With None it is the sum of the *third* layer's activations, since the linear fourth layer can then act once
+            per cell.
     """
     R, D = graph.neighbours.shape
     z = (p.index_select(1, graph.neighbours.flatten()).unflatten(1, (R, D)) + q[:, :, None]).relu_()

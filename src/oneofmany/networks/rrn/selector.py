@@ -1,8 +1,8 @@
-"""Selectors for Sudoku that see where every step of the lagged copy agrees with a listed solution.
+"""Selectors for Sudoku: they see in which cells each step of the lagged copy agrees with a listed solution.
 
-Both take T maps of agreement 1[argmax of step t == solution], neither the query nor any probability. The authors read
-the output as a distance and give its negative to the softmax; here it is the score itself (higher = preferred), which
-is the same family of functions with the last layer's sign turned.
+The input is T agreement maps 1[argmax of step t == solution], without the query or probabilities. In the authors' code
+the output is a distance, and the softmax takes its negative. Here it is the score itself (higher = preferred), which is
+the same family of functions with the sign of the last layer flipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oneofmany.problems import Batch, Problem
 
 
 class _AgreementSelector(nn.Module):
-    """What both selectors share: checks, and the maps of agreement."""
+    """The base of both selectors: checks and agreement maps."""
 
     def __init__(self, problem: Problem, steps: int, value_offset: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _AgreementSelector(nn.Module):
         self.problem, self.steps, self.value_offset = problem, steps, value_offset
 
     def agreement(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Maps [B * K, T, R] of 0 and 1; a value outside 0..V-1, as padding may hold, agrees with nothing."""
+        """Return maps [B * K, T, R] of 0 and 1; a value outside 0..V-1 (possible in padding) never agrees."""
         ours, theirs = self.problem, batch.problem
         if theirs is not ours and (theirs.task, theirs.size, theirs.options) != (ours.task, ours.size, ours.options):
             raise ValueError(f"batch: this selector is for {ours}, got {theirs}")
@@ -43,25 +43,25 @@ class _AgreementSelector(nn.Module):
             )
         weight = next(self.parameters())
         if logits.device != weight.device:
-            raise ValueError(f"logits: expected a tensor on the selector's device {weight.device}, got {logits.device}")
+            raise ValueError(f"logits: expected the selector's device {weight.device}, got {logits.device}")
         predicted = logits.argmax(-1) - self.value_offset
         agrees = predicted.transpose(0, 1)[:, None] == batch.solutions[:, :, None]
-        # A step that predicts "blank" (class 0 of the classes) must not agree with a padding value of -1.
+        # A prediction of "blank" (class 0) must not agree with padding of -1.
         agrees = agrees & (predicted >= 0).transpose(0, 1)[:, None]
         return agrees.flatten(0, 1).to(weight.dtype)
 
 
 class CNNSelector(_AgreementSelector):
-    """3 x 3 convolutions over the maps of agreement, and one linear layer: scores [B, K].
+    """3 x 3 convolutions over the agreement maps and one linear layer: scores [B, K].
 
     Args:
         problem: a Sudoku of any box shape.
-        steps: T, how many steps the logits have.
-        channels: of the convolutions, with a ReLU between any two. The default is the authors' code (114,647 parameters
-            on 9 x 9 with 32 steps); the paper's text has (100, 64, 32, 32), which is 116,869.
-        value_offset: 1 for logits with a class of their own for "blank" (RRN), 0 for logits over the values alone.
-        rectify_last: a ReLU after the last convolution too, as in the authors' code. On a single channel it is 0 for
-            every input from about every third initialisation, and such a selector never learns. Without it, the last
+        steps: T, the number of steps of the logits.
+        channels: of the convolutions, with ReLUs between them. The default is that of the authors' code (114,647
+            parameters on 9 x 9 with 32 steps); the paper's text has (100, 64, 32, 32), 116,869 parameters.
+        value_offset: 1 for logits with a blank class (RRN), 0 for logits over the values only.
+        rectify_last: also apply a ReLU after the last convolution, as in the authors' code. Its single channel is 0 for
+            every input in about a third of initialisations, and such a selector never learns. Without it, the last
             convolution and the linear layer act as one linear layer after four convolutions, as in the text.
     """
 
@@ -79,7 +79,7 @@ class CNNSelector(_AgreementSelector):
         self.output = nn.Linear((steps, *channels)[-1] * problem.variables, 1)
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Scores [B, K] of ``batch.solutions`` from logits [T, B, R, classes] (or [B, R, classes] where T is 1)."""
+        """Return scores [B, K] of ``batch.solutions`` from logits [T, B, R, classes] (or [B, R, classes] if T is 1)."""
         n = self.problem.size
         maps = self.agreement(logits, batch).unflatten(-1, (n, n))
         for place, convolution in enumerate(self.convolutions):
@@ -90,13 +90,13 @@ class CNNSelector(_AgreementSelector):
 
 
 class MLPSelector(_AgreementSelector):
-    """The authors' smaller variant: the steps' maps weighted by a learned vector, then R -> 32 -> 1; scores [B, K].
+    """The authors' smaller variant: a learned weighted sum of the steps' maps, then R -> 32 -> 1; scores [B, K].
 
     Args:
         problem: a Sudoku of any box shape.
-        steps: T, how many steps the logits have.
+        steps: T, the number of steps of the logits.
         width: of the hidden layer.
-        value_offset: as for ``CNNSelector``.
+        value_offset: as in ``CNNSelector``.
     """
 
     def __init__(self, problem: Problem, steps: int = 32, width: int = 32, value_offset: int = 1) -> None:
@@ -106,6 +106,6 @@ class MLPSelector(_AgreementSelector):
         self.output = nn.Linear(width, 1)
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Scores [B, K] of ``batch.solutions`` from logits [T, B, R, classes] (or [B, R, classes] where T is 1)."""
+        """Return scores [B, K] of ``batch.solutions`` from logits [T, B, R, classes] (or [B, R, classes] if T is 1)."""
         weighted = torch.matmul(self.step_weights.weight, self.agreement(logits, batch))[:, 0]
         return self.output(self.hidden(weighted).relu()).view(batch.mask.shape)

@@ -1,16 +1,16 @@
-"""All steps of the RRN as one operator for a GPU: a step is two matrix products, the messages and the LSTM's cell.
+"""All steps of the RRN on a GPU: a step is two matrix products, the messages and the LSTM cell.
 
-The same function as ``RRN._recur``, which is its oracle. Every step:
+It computes the same function as ``RRN._recur``, which is the reference. Each step is
 
-    said  = h halves^T + bias       what a cell tells its neighbours, and what it adds to what they tell
+    said  = h halves^T + bias       the sender's and the receiver's half of the first message layer
     s     = messages(said)          ``triton_messages``
-    gates = of_x + [s, h] into^T    x has the same part in every step
+    gates = of_x + [s, h] into^T    the part of x is the same in every step
     h, c  = LSTM(gates, c)          ``triton_cell``
 
-Products take bfloat16; c and all sums over edges and steps are float32. Gradients of weights are batched products over
-all steps at the end, but for those of the messages, whose activations would not fit into memory.
+Products take bfloat16; c and all sums over edges and steps are float32. Weight gradients are batched products over all
+steps at the end, except those of the messages, whose activations would not fit into memory.
 
-This module imports triton: import it only where CUDA is.
+This module imports triton: import it only on a CUDA machine.
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
@@ -29,12 +29,12 @@ from oneofmany.networks.rrn.triton_messages import add_parts, messages_backward,
 
 WIDTH = 96
 ROW = WIDTH + 8
-"""Columns of what a layer takes in: its channels, a 1 and zeros up to the next 16 bytes."""
+"""Columns of a layer's stored inputs: its channels, a 1, and zeros up to the next 16 bytes."""
 MANY_CELLS = 64 * 132
-"""From so many cells on, the forward's blocks are of 64 (a warp group's matrix products), which then keep all
-multiprocessors of an H100 busy; with fewer cells, blocks of 16 finish earlier."""
+"""From this number of cells on, the forward pass uses blocks of 64 (matrix products of a warp group), which then keep
+all multiprocessors of an H100 busy; with fewer cells, blocks of 16 are faster."""
 BLOCK = 16
-"""Cells of a block of the backward: with more, the registers of a thread do not hold what it needs."""
+"""Cells per block of the backward pass; larger blocks run out of registers."""
 WARPS = 4
 
 
@@ -51,20 +51,20 @@ def run_steps(
     every_step: bool,
     dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
-    """The hidden states [T, B, R, 96] of every step (the last one's alone, T = 1, if not every_step).
+    """Return the hidden states [T, B, R, 96] of all steps (T = 1, the last one only, if not every_step).
 
     Args:
-        x: [B, R, 96], what the first messages are of.
-        of_x: [B, R, 384], its part in the LSTM's gates, with their bias.
-        into: [384, 192], the gates' weights of what arrives at a cell and of its hidden state.
-        halves: [192, 96], the first message layer: what a sender says, then what a receiver adds.
+        x: [B, R, 96], the input of the first messages.
+        of_x: [B, R, 384], the part of x in the LSTM's gates, with their bias.
+        into: [384, 192], the gates' weights on the summed messages and on the hidden state.
+        halves: [192, 96], the first message layer: the sender's half, then the receiver's.
         bias: [192], its bias.
         weights: [3, 96, 96], the other message layers.
-        biases: [3, 96], theirs.
-        messages: who sends to whom, and dropout.
-        keys: int32 [2] for every step's dropout; None without dropout.
-        every_step: whether all hidden states are kept.
-        dtype: what products take.
+        biases: [3, 96], their biases.
+        messages: the graph, and dropout.
+        keys: int32 [2] for the dropout of each step; None without dropout.
+        every_step: whether to return all hidden states.
+        dtype: of the inputs of products.
     """
     tensors = (x, of_x, into, halves, bias, weights, biases)
     if torch.is_grad_enabled():
@@ -90,7 +90,7 @@ class _Steps(torch.autograd.Function):
 
 
 class _Pass:
-    """One way forward and, where its tensors are kept, back."""
+    """One forward pass and, if its tensors are kept, its backward pass."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Pass:
         keep = self.keep
         slots = len(self.keys) if keep else 1
         self.said, self.gates = self._new(slots, 2 * WIDTH), self._new(slots, 4 * WIDTH)
-        # Side by side: what arrives at a cell in a step, and its hidden state before it.
+        # Concatenated: the summed messages of a step, and the hidden state before it.
         self.met, self.c = self._new(slots + keep, 2 * WIDTH), self._new(slots + keep, WIDTH, torch.float32)
         hidden = self._new(len(self.keys) if self.every_step else 1, WIDTH)
         self.met[0, ..., WIDTH:] = 0
@@ -132,8 +132,8 @@ class _Pass:
         return hidden
 
     def backward(self, grad_hidden: Tensor) -> tuple[Tensor, ...]:
-        """Gradients of x, of_x, into, halves, bias, weights and biases."""
-        grad_said, grad_gates = torch.empty_like(self.said), self.gates  # the gates' gradient takes their place
+        """Return the gradients of x, of_x, into, halves, bias, weights and biases."""
+        grad_said, grad_gates = torch.empty_like(self.said), self.gates  # the gradient overwrites the gates
         grad_met, grad_h, grad_c = self._new(1, 2 * WIDTH)[0], self._new(1, WIDTH)[0], torch.zeros_like(self.c[0])
         grad_layers = torch.zeros(3, WIDTH, ROW, device=self.x.device)
         last = len(self.keys) - 1
@@ -165,7 +165,7 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _over_steps(a: Tensor, b: Tensor) -> Tensor:
-    """float32 [m, n], the sum over steps and cells of a[.., m] * b[.., n]."""
+    """float32 [m, n]: the sum over steps and cells of a[.., m] * b[.., n]."""
     return torch.bmm(a.flatten(1, 2).mT, b.flatten(1, 2)).sum(0, dtype=torch.float32)
 
 
@@ -173,10 +173,10 @@ def _over_steps(a: Tensor, b: Tensor) -> Tensor:
 
 
 def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat16) -> tuple[Tensor, Tensor]:
-    """What the kernels multiply with, once for all steps.
+    """Return the kernels' weights and biases, computed once for all steps.
 
-    The weights [3, 96, 96], and the biases [3, 96] as 16 rows that add up to them: a bias is added by a product with
-    ones, because 24 registers a thread and layer are dearer than a sixth of a product.
+    The weights are [3, 96, 96]. Each bias becomes 16 rows that sum to it and is added by a product with ones: 24
+    registers per thread and layer would cost more than a sixth of a product.
     """
     rows = biases.new_zeros(3, 16, WIDTH, dtype=dtype)
     rest = biases.float()
@@ -187,13 +187,13 @@ def operands(weights: Tensor, biases: Tensor, dtype: torch.dtype = torch.bfloat1
 
 
 class Messages(NamedTuple):
-    """Who sends to whom, and dropout.
+    """The message graph, and dropout.
 
     Args:
         slots: int32 [D, R], the neighbours by slot.
-        doubles: how many slots stand for two edges.
+        doubles: number of slots that stand for two edges.
         threshold: see ``dropout.threshold_of``.
-        scale: what the sums are multiplied by.
+        scale: factor of the sums.
         row_offset: index of the first board in the whole batch.
     """
 
@@ -205,13 +205,13 @@ class Messages(NamedTuple):
 
 
 def message_forward(pq: Tensor, w: Tensor, rows: Tensor, messages: Messages, key: Tensor | None, out: Tensor) -> None:
-    """What arrives at every cell, as ``plain.plain_messages`` says, times the scale.
+    """Write the summed messages at each cell, as in ``plain.plain_messages``, times the scale.
 
     Args:
         pq: [B, R, 192], the sender's and the receiver's half of the first message layer, contiguous.
         w: [3, 96, 96], from ``operands``.
         rows: [3, 16, 96], from ``operands``.
-        messages: who sends to whom.
+        messages: the graph.
         key: int32 [2], the step's dropout keys; None without dropout.
         out: [B, R, 96 or more]: the first 96 channels are written.
     """
@@ -235,17 +235,17 @@ def message_backward(
     grad_pq: Tensor,
     grad_layers: Tensor,
 ) -> None:
-    """Write the gradient of pq, and add those of the layers.
+    """Write the gradient of pq and add the gradients of the layers.
 
     Args:
-        grad: the gradient of ``out`` in ``message_forward``, of whose channels the first 96 are read.
-        pq: as there.
-        w: as there.
-        rows: as there.
-        messages: as there.
-        key: as there.
-        grad_pq: like pq.
-        grad_layers: float32 [3, 96, 104], of every layer the weights' gradient and then, in column 96, the biases'.
+        grad: the gradient of ``out`` in ``message_forward``; its first 96 channels are read.
+        pq: as in ``message_forward``.
+        w: as in ``message_forward``.
+        rows: as in ``message_forward``.
+        messages: as in ``message_forward``.
+        key: as in ``message_forward``.
+        grad_pq: receives the gradient of pq.
+        grad_layers: float32 [3, 96, 104], for each layer the gradient of the weights and, in column 96, of the biases.
     """
     slots, doubles, threshold, scale, row_offset = messages
     (D, R), B = slots.shape, pq.shape[0]
@@ -259,17 +259,17 @@ def message_backward(
     )  # fmt: skip
     total = N * WIDTH
     sum_slots[(triton.cdiv(total, 1024),)](grad_edges, grad_pq, total, D=D, ELEMENTS=1024, num_warps=WARPS)
-    # One long product would keep a few multiprocessors busy: many shorter ones, of some boards of a slot each.
+    # One long product would use few multiprocessors: split it into many shorter ones, each of some boards of a slot.
     parts = D * max(part for part in range(1, 5) if B % part == 0)
     products = torch.bmm(given.view(layers * parts, -1, WIDTH).mT, taken.view(layers * parts, -1, ROW))
-    size = WIDTH * ROW  # without dropout the fourth layer is not done here
+    size = WIDTH * ROW  # without dropout the fourth layer is not part of this
     add_parts[(triton.cdiv(size, 128), layers)](
         products, grad_layers, COUNT=parts, SIZE=size, PARTS=16, ELEMENTS=128, num_warps=WARPS
     )
 
 
 def lstm_forward(gates: Tensor, of_x: Tensor, c: Tensor, h: Tensor, met: Tensor, new_c: Tensor) -> None:
-    """The LSTM's cell: from gates + of_x [B, R, 384] and c float32 [B, R, 96] to h, the last half of met, and new_c."""
+    """Run the LSTM cell: gates + of_x [B, R, 384] and c float32 [B, R, 96] give h, the last half of met, and new_c."""
     N = c.shape[0] * c.shape[1]
     cell_forward[(triton.cdiv(N, 32), 3)](gates, of_x, c, h, met, new_c, N)
 
@@ -284,10 +284,10 @@ def lstm_backward(
     c: Tensor,
     last: bool,
 ) -> None:
-    """Write the gates' gradient over them, and that of c over the one of the new c.
+    """Overwrite the gates with their gradient, and the gradient of the new c with that of the old c.
 
-    The gradient of h comes from what the step gave out (grad_h) and, but in the last step, from the next one's gates
-    (the last half of grad_met) and messages (grad_said).
+    The gradient of h has contributions from the step's output (grad_h) and, except in the last step, from the gates
+    (the last half of grad_met) and the messages (grad_said) of the next step.
     """
     N = c.shape[0] * c.shape[1]
     cell_backward[(triton.cdiv(N, 32), 3)](grad_h, grad_met, grad_said, grad_c, gates, of_x, c, N, LAST=last)

@@ -1,4 +1,4 @@
-"""The Triton kernels of the cell of the RRN's LSTM, width 96, which ``triton`` runs: all of it but the products."""
+"""The Triton kernels of the RRN's LSTM cell, width 96, without its matrix products; ``triton`` launches them."""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _open_gates(gates, of_x, at, valid):
 
 @triton.jit
 def _lstm_block(N):
-    """Rows and channels [32, 32] of a program, and which rows there are."""
+    """Rows and channels [32, 32] of a program, and the mask of existing rows."""
     row = tl.program_id(0) * 32 + tl.arange(0, 32)[:, None]
     channel = tl.program_id(1) * 32 + tl.arange(0, 32)[None, :]
     return row, channel, row < N
@@ -34,7 +34,7 @@ def _lstm_block(N):
 
 @triton.jit
 def cell_forward(gates, of_x, c, h, met, new_c, N):
-    """The LSTM's cell for a block of rows and channels."""
+    """The LSTM cell for a block of rows and channels."""
     row, channel, valid = _lstm_block(N)
     at = row * 96 + channel
     i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)
@@ -47,7 +47,7 @@ def cell_forward(gates, of_x, c, h, met, new_c, N):
 
 @triton.jit
 def cell_backward(grad_h, grad_met, grad_said, grad_c, gates, of_x, c, N, LAST: tl.constexpr):
-    """The gradients of a block's gates, written over them, and of the old c, written over that of the new one."""
+    """Overwrite a block's gates with their gradient, and the gradient of the new c with that of the old c."""
     row, channel, valid = _lstm_block(N)
     at = row * 96 + channel
     i, f, g, o = _open_gates(gates, of_x, row * 384 + channel, valid)

@@ -1,19 +1,18 @@
-"""The Triton kernels of the RRN's messages, which ``triton`` runs: on the way forward edges never leave the chip.
+"""The Triton kernels of the RRN's messages; ``triton`` launches them. In the forward pass edges stay on the chip.
 
+A program handles a block of cells and loops over their slots. One slot of a block is one tile [CELLS, 96] of edges, so
+the sum over neighbours is an addition in registers. The backward pass recomputes the activations and writes the
+sender's gradient of each edge to the sender's place in its slot. Each slot is a permutation, so nothing is written
+twice and no atomics are needed. The weight gradients do not fit into the registers as well. Instead, the backward
+kernel stores the inputs of each layer, followed by a 1, and the gradients of its outputs. Batched matrix products of
+the two are the gradients of the weights and, from the 1, of the biases.
 
-A program takes a block of cells and walks through their slots; one slot of a block is one tile [CELLS, 96] of edges, so
-the sum over neighbours is an addition in registers. The backward computes the activations again and writes the sender's
-gradient of every edge to the sender's place in its slot (every slot is a permutation, so nothing is written twice and
-no atomics are needed). The weights' gradients would not fit into the registers beside all that: the backward kernel
-writes down what every layer takes in, with a 1 after it, and the gradients of what it gave out; batched matrix products
-of the two are the gradients of the weights and, from the 1, of the biases.
-
-Triton's tiles have powers of two as sides: 96 channels are a tile of 64 (``a``) and one of 32 (``b``).
+Triton's tiles have power-of-two sides: 96 channels are a tile of 64 (``a``) and one of 32 (``b``).
 
 Matrix products take bfloat16 and accumulate in float32.
 """
 
-# Triton's language is Python only to look at, and the package is not everywhere.
+# Triton's language is not typed Python, and the package is optional.
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import triton.language as tl
 from oneofmany.networks.rrn.dropout import GOLDEN, MULTIPLY_1, MULTIPLY_2
 
 CHANGING = ["N", "row_offset", "threshold", "nought"]
-"""Arguments whose value must not lead to another compilation."""
+"""Arguments whose values must not trigger a recompilation."""
 
 _GOLDEN = tl.constexpr(GOLDEN & 0xFFFFFFFF)
 _MULTIPLY_1 = tl.constexpr(MULTIPLY_1)
@@ -33,7 +32,7 @@ _MULTIPLY_2 = tl.constexpr(MULTIPLY_2 & 0xFFFFFFFF)
 
 @triton.jit
 def _mix(x):
-    """``dropout.mix`` but for its last line."""
+    """``dropout.mix`` without its last line."""
     x = (x ^ (x >> 16)) * _MULTIPLY_1
     return (x ^ (x >> 15)) * _MULTIPLY_2
 
@@ -47,7 +46,7 @@ def _edge_key(counter, key):
 
 @triton.jit
 def _kept(edge, channel, threshold, value):
-    """float32 [CELLS, channels], ``value`` where the message is kept; two neighbouring channels share the word."""
+    """float32 [CELLS, channels]: ``value`` if the message is kept, else 0; two neighbouring channels share a word."""
     word = _mix(edge[:, None] + ((channel >> 1).to(tl.uint32) * _GOLDEN)[None, :])
     half = tl.where((channel & 1)[None, :] == 1, word, (word << 16) ^ word)
     return tl.where(half.to(tl.int32, bitcast=True) >= threshold, value, 0.0)
@@ -55,7 +54,7 @@ def _kept(edge, channel, threshold, value):
 
 @triton.jit
 def _counts(d, counter, key, threshold, value, TWICE: tl.constexpr, DOUBLES: tl.constexpr):
-    """How many copies of slot d's messages are kept, times ``value``; slots that stand for two edges are TWICE."""
+    """Number of kept copies of slot d's messages, times ``value``; TWICE for slots that stand for two edges."""
     a = tl.arange(0, 64)
     b = 64 + tl.arange(0, 32)
     edge = _edge_key(counter + (2 * d if TWICE else d + DOUBLES), key)
@@ -70,7 +69,7 @@ def _counts(d, counter, key, threshold, value, TWICE: tl.constexpr, DOUBLES: tl.
 
 @triton.jit
 def _rows(x, row, valid, STRIDE: tl.constexpr):
-    """Rows of 96 channels as two tiles; 0 where not valid."""
+    """Rows of 96 channels as two tiles; 0 if not valid."""
     at = row[:, None] * STRIDE
     of_a = tl.load(x + at + tl.arange(0, 64)[None, :], mask=valid[:, None], other=0.0)
     of_b = tl.load(x + at + 64 + tl.arange(0, 32)[None, :], mask=valid[:, None], other=0.0)
@@ -98,14 +97,14 @@ def _matrix(w, STRIDE_IN: tl.constexpr, STRIDE_OUT: tl.constexpr):
 
 @triton.jit
 def _biases(bias):
-    """Two tiles [16, channels] whose rows add up to a bias: adding it is a matrix product with ones."""
+    """Two tiles [16, channels] whose rows sum to a bias: it is added by a matrix product with ones."""
     row = tl.arange(0, 16)[:, None] * 96
     return tl.load(bias + row + tl.arange(0, 64)[None, :]), tl.load(bias + row + 64 + tl.arange(0, 32)[None, :])
 
 
 @triton.jit
 def _back(xa, xb, aa, ab, ba, bb):
-    """x times the transpose of a weight, which shares its place in shared memory."""
+    """x times the transpose of a weight, which uses the same shared memory as the weight."""
     of_a = tl.dot(xb, ab.T, tl.dot(xa, aa.T))
     of_b = tl.dot(xb, bb.T, tl.dot(xa, ba.T))
     return of_a, of_b
@@ -138,7 +137,7 @@ def messages_forward(
     pq, w, bias, slots, key, out, N, row_offset, threshold, scale, nought, OUT: tl.constexpr,
     R: tl.constexpr, D: tl.constexpr, DOUBLES: tl.constexpr, DROPOUT: tl.constexpr, CELLS: tl.constexpr,
 ):  # fmt: skip
-    """What arrives at a block of cells."""
+    """The summed messages at a block of cells."""
     half = pq.dtype.element_ty
     node = tl.program_id(0) * CELLS + tl.arange(0, CELLS)
     valid = node < N
@@ -156,7 +155,7 @@ def messages_forward(
     sum_b = tl.zeros((CELLS, 32), tl.float32)
     for TWICE in tl.static_range(2):
         for d in range(0 if TWICE else DOUBLES, DOUBLES if TWICE else D):
-            # Not a constant, or the product of ones and biases would leave the loop and fill the registers.
+            # With a constant, the compiler would hoist the product of ones and biases and fill the registers.
             one = 1.0 + d * nought
             sender = board * R + tl.load(slots + d * R + cell)
             za, zb = _first_layer(pq, qa, qb, sender, valid)
@@ -175,7 +174,7 @@ def messages_forward(
 
 @triton.jit
 def _open(ya, yb, za, zb):
-    """The gradient before a ReLU: 0 where it gave out 0."""
+    """The gradient before a ReLU: 0 if its output was 0."""
     return tl.where(za > 0, ya, 0.0).to(za.dtype), tl.where(zb > 0, yb, 0.0).to(zb.dtype)
 
 
@@ -194,10 +193,10 @@ def messages_backward(
     GRAD: tl.constexpr, R: tl.constexpr, D: tl.constexpr, DOUBLES: tl.constexpr, DROPOUT: tl.constexpr,
     CELLS: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of pq; what the layers take in, to ``taken``, and the gradients of what they gave out, to ``given``.
+    """Gradients of pq; the inputs of the layers go to ``taken``, the gradients of their outputs to ``given``.
 
-    The first layer's activations are made one slot ahead: the gather then waits for nothing, and the product takes them
-    from shared memory.
+    The first layer's activations are computed one slot ahead, which hides the latency of the gather; the product then
+    reads them from shared memory.
     """
     half = pq.dtype.element_ty
     slot_size = N.to(tl.int64)  # in rows
@@ -217,8 +216,8 @@ def messages_backward(
     sum_b = tl.zeros((CELLS, 32), tl.float32)
     for TWICE in tl.static_range(2):
         for d in range(0 if TWICE else DOUBLES, DOUBLES if TWICE else D):
-            # 0, but not for the compiler, or addresses, q, and the product of ones and biases would leave the loop and
-            # fill the registers.
+            # A 0 that the compiler does not know: with a constant it would hoist addresses, q and the product of ones
+            # and biases out of the loop and fill the registers.
             nought = tl.load(slots + d) >> 31
             one = 1.0 + nought
             here = node + nought
@@ -259,7 +258,7 @@ def messages_backward(
 
 @triton.jit
 def sum_slots(grad_edges, grad_pq, total, D: tl.constexpr, ELEMENTS: tl.constexpr):
-    """What a cell sends: the sum over the slots, [total / 96, 96], to the first half of ``grad_pq``."""
+    """The sender's gradients: write their sum over the slots, [total / 96, 96], to the first half of ``grad_pq``."""
     at = tl.program_id(0) * ELEMENTS + tl.arange(0, ELEMENTS)
     valid = at < total
     sums = tl.zeros((ELEMENTS,), tl.float32)
@@ -272,7 +271,7 @@ def sum_slots(grad_edges, grad_pq, total, D: tl.constexpr, ELEMENTS: tl.constexp
 def add_parts(
     products, sums, COUNT: tl.constexpr, SIZE: tl.constexpr, PARTS: tl.constexpr, ELEMENTS: tl.constexpr
 ):  # fmt: skip
-    """Add to ``sums`` [layers, SIZE] the sum of ``products`` [layers, COUNT, SIZE] over its parts."""
+    """Add the sum of ``products`` [layers, COUNT, SIZE] over its parts to ``sums`` [layers, SIZE]."""
     at, part = tl.program_id(0) * ELEMENTS + tl.arange(0, ELEMENTS), tl.arange(0, PARTS)[:, None]
     found = tl.zeros((PARTS, ELEMENTS), tl.float32)
     for first in range(0, COUNT, PARTS):
