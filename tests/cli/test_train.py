@@ -95,7 +95,7 @@ def test_help_and_recipes(call):
     assert call("--recipes", "*/*/tiny")[1].split() == [name for name in recipes() if name.endswith("/tiny")]
     code, out, err = call("--recipes", "chess/*")
     assert (code, out) == (2, "")
-    assert "no recipe fits 'chess/*'" in err
+    assert "no recipe matches 'chess/*'" in err
     code, out, _ = call(RECIPE, "--help")
     assert code == 0
     assert "--first.lr" in out
@@ -160,7 +160,7 @@ def test_a_bad_loss_is_exit_code_1(call, data, tmp_path):
     code, out, err = call(*own(data, small("minloss", largest_loss=1e-3)))
     assert (code, out) == (1, "")
     assert err.startswith("oneofmany: the loss is ")
-    assert " at update 2 of phase train: training stopped, the state before it is kept" in err
+    assert " at update 2 of phase train: training stopped, the last checkpoint is kept" in err
     assert err.count("\n") == 1
     assert (tmp_path / "run" / "config.json").is_file()
 
@@ -290,7 +290,7 @@ def test_resuming_what_cannot_be(call, data, tmp_path):
     assert call("--resume", "run", RECIPE, *same)[0] == 0
     sentence = refused(call, tmp_path, "--resume", "run", RECIPE, *same, "--seed", 8, "--first.lr", 0.5)
     assert sentence == (
-        "oneofmany: run was begun with other settings: seed: 7 there, 8 here; first.lr: 0.01 there, 0.5 here: "
+        "oneofmany: run was started with other settings: seed: 7 there, 8 here; first.lr: 0.01 there, 0.5 here: "
         "resume it without them\n"
     )
     sentence = refused(call, tmp_path, "--resume", "run", "--data", "elsewhere", "--out", "other")

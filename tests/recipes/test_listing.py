@@ -24,7 +24,7 @@ def test_a_pattern_lists_names():
     assert "sudoku/unique/table-2/180k" in listing("180k").splitlines()
     assert all("180k" in name for name in listing("180k").splitlines())
     for wrong in ("chess", "*/chess"):
-        with pytest.raises(ValueError, match="no recipe fits"):
+        with pytest.raises(ValueError, match="no recipe matches"):
             listing(wrong)
 
 

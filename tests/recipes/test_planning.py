@@ -118,9 +118,9 @@ def test_fields_are_those_of_the_command():
     [
         ({"seeds": [1, 1]}, "--seeds: expected different whole numbers, got 1 1"),
         ({"seeds": []}, "--seeds: expected different whole numbers, got none"),
-        ({"tune": True, "grid": ["decay=1"]}, "--tune is a grid already"),
+        ({"tune": True, "grid": ["decay=1"]}, "--tune is already a grid"),
         ({"grid": ["decay=1,1"]}, "two of its points have the same name"),
-        ({"recipes": ["chess/*"]}, "no recipe fits 'chess/\\*'"),
+        ({"recipes": ["chess/*"]}, "no recipe matches 'chess/\\*'"),
     ],
 )
 def test_bad_sweeps(arguments, message):

@@ -261,7 +261,8 @@ def test_other_settings_are_named_before_anything_starts(tmp_path):
     begin(same, threads=3)  # the queue's choice
     check_settings([same])
     begin(other, decay=0.5, first=replace(settings.first, lr=0.25))
-    with pytest.raises(ValueError, match=r"other was begun with .*first\.lr: 0\.25 there.*decay: 0\.5 there, 0\.01 he"):
+    different = r"other was started with other settings: .*first\.lr: 0\.25 there.*decay: 0\.5 there, 0\.01 here"
+    with pytest.raises(ValueError, match=different):
         check_settings([same, other])
     with pytest.raises(ValueError, match="threads: 3 there, 2 here"):
         check_settings([make_job(tmp_path, "same", replace(settings, threads=2))])
@@ -272,7 +273,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     job.folder.mkdir()
     check_settings([job])
     (job.folder / "notes").write_text("mine")
-    with pytest.raises(ValueError, match="mine exists and is no run"):
+    with pytest.raises(ValueError, match="mine exists and is not a run"):
         check_settings([job])
     job = make_job(tmp_path, "broken")
     begin(job)
@@ -286,7 +287,8 @@ def test_other_data_is_refused(tmp_path):
     job = make_job(tmp_path, "run")
     begin(job)
     check_data([job])
-    with pytest.raises(ValueError, match=r"run was begun with other data .*sha256:dev, here sha256:train and sha256:x"):
+    different = r"run was started with other data .*sha256:dev, here sha256:train and sha256:x"
+    with pytest.raises(ValueError, match=different):
         check_data([replace(job, data=("sha256:train", "sha256:x"))])
 
 

@@ -210,7 +210,7 @@ def test_a_damaged_configuration(data, tmp_path):
 def test_a_state_of_another_version(data, tmp_path, monkeypatch):
     killed_run(data, small(), tmp_path / "run", after=5)
     monkeypatch.setattr(checkpoints_module, "Position", lambda update=0: None)  # has other fields
-    with pytest.raises(ValueError, match="was begun by another version of oneofmany"):
+    with pytest.raises(ValueError, match="was started by another version of oneofmany"):
         resume(tmp_path / "run")
 
 
@@ -247,7 +247,8 @@ def test_other_data_is_refused_with_the_difference(data, tmp_path):
     for name, path, other in zip(("train", "dev"), mine, reversed(mine), strict=True):
         good = path.read_bytes()
         path.write_bytes(other.read_bytes())
-        with pytest.raises(ValueError, match=rf"begun with other {name} data: .* had checksum sha256:\w+, now sha256"):
+        different = rf"started with other {name} data: .* had checksum sha256:\w+, now sha256"
+        with pytest.raises(ValueError, match=different):
             resume(tmp_path / "run")
         path.write_bytes(good)
     mine[0].unlink()

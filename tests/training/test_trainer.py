@@ -204,7 +204,7 @@ def test_other_runs_must_fit(data, tmp_path):
     with pytest.raises(ValueError, match="is not a run folder"):
         run(small("selectr", pretrained=(str(tmp_path),)), data, tmp_path / "run")
     (tmp_path / "other" / "result.json").unlink()
-    with pytest.raises(ValueError, match=r"pretrained: .*other has not finished: go on with it first"):
+    with pytest.raises(ValueError, match=r"pretrained: .*other has not finished: finish it first"):
         run(small("selectr", seed=8, pretrained=(str(tmp_path / "other"),)), data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
