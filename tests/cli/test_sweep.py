@@ -48,7 +48,7 @@ def call(capsys):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """Sweep without training: fake(arguments, seconds, fails) prepares it, fake.events() tells what was run."""
+    """Sweep without training: fake(arguments, seconds, fails) prepares it, fake.events() lists what was run."""
     here = tmp_path / "fake"
     here.mkdir()
     monkeypatch.setenv("FAKE", str(here))
@@ -141,7 +141,9 @@ def test_a_signal_and_going_on(fake, call, data, tmp_path, monkeypatch):
     code, _, err = call("sweep", *arguments)
     assert code == 143
     assert "nqueens/naive/tiny/1: stopped" in err
-    assert "2 of 2 runs are left (nqueens/naive/tiny/1, nqueens/minloss/tiny/1): the same command goes on" in err
+    assert (
+        "2 of 2 runs are left (nqueens/naive/tiny/1, nqueens/minloss/tiny/1): run the same command to continue" in err
+    )
 
 
 def test_minutes(fake, call, data, tmp_path):
@@ -166,7 +168,7 @@ def test_a_failed_run(fake, call, data, tmp_path, monkeypatch):
     code, stdout, err = call("sweep", *arguments)
     assert code == 1
     log = out / "nqueens/naive/tiny/1.log"
-    assert f"nqueens/naive/tiny/1 failed: the loss is nan at update 1 (all of it in {log})" in err
+    assert f"nqueens/naive/tiny/1 failed: the loss is nan at update 1 (full log: {log})" in err
     assert [line.split()[1] for line in stdout.splitlines()[2:]] == ["0", "1"]
     assert "Traceback" in log.read_text()
     assert "0 of 2 finished, 1 running, 1 failed; nqueens/minloss/tiny/1 t" in err
@@ -231,7 +233,7 @@ def test_the_live_table_draws(fake, data, tmp_path):
         (["--jobs", "2"], "name recipes first"),
         (["nqueens/minlos/tiny"], "did you mean 'nqueens/minloss/tiny'?"),
         (["chess/*"], "no recipe matches 'chess/*'"),
-        (["nqueens/minloss", "--seed", "3"], "--seed: a sweep takes --seeds"),
+        (["nqueens/minloss", "--seed", "3"], "--seed: use --seeds"),
         (["nqueens/minloss", "--seeds", "x"], "--seeds: expected whole numbers, got 'x'"),
         (["nqueens/minloss", "--seeds", "1", "1"], "--seeds: expected different whole numbers, got 1 1"),
         (["nqueens/minloss", "--seeds"], "--seeds: expected different whole numbers, got none"),

@@ -41,9 +41,9 @@ class PhaseSettings:
     warmup: int = 0
     """Updates over which the learning rate rises linearly from 0."""
     schedule: Literal["constant", "cosine", "plateau"] = "constant"
-    """Learning-rate schedule. cosine: decay to final_lr * lr.
-    plateau (the paper's): multiply by 0.2 after more than 7 evaluations without 1 % relative improvement
-    of the dev error, down to 0.01 lr."""
+    """Schedule of the learning rate. cosine: falls to final_lr * lr.
+    plateau (the paper's): times 0.2, down to 0.01 lr, after more than 7 evaluations without improvement.
+    An improvement lowers the dev error by at least 1 % of its value."""
     final_lr: float = 0.01
     """Learning rate at the end of the cosine, as a share of lr."""
     stop_after: int | None = None
