@@ -105,7 +105,7 @@ def test_benchmark_data(call, tmp_path):
     assert sorted(p.name for p in folder.iterdir()) == ["futoshiki-dev.safetensors", "nqueens-dev.safetensors"]
     code, _, err = call("data", "benchmark", "--out", folder, "--only", "futoshiki-dev")
     assert code == 0
-    assert "left alone" in err
+    assert "exists and is kept" in err
     assert call("data", "benchmark", "--out", folder, "--only", "chess")[0] == 2
 
 
@@ -148,7 +148,7 @@ def test_count_answers_the_good_lines_and_names_the_bad(call, tmp_path):
 def test_count_futoshiki_in_both_forms(call, tmp_path):
     file = tmp_path / "q.txt"
     file.write_text("0000 r1c1<r1c2\n....\n\n. < .\n\n.   .\n")
-    # The drawn grid: an empty line inside it would end it, so it is drawn without.
+    # A drawn grid ends at an empty line, so it is drawn without one.
     file.write_text("0000 r1c1<r1c2\n....\n\n. < .\n    v\n.   .\n\n1   2\n.   .\n")
     assert call("count", "futoshiki", file) == (0, "1\n2\n1\n1\n", "")
 
@@ -186,7 +186,7 @@ def test_demo(call, tmp_path, monkeypatch):
         [evaluation] = read_record(trained / "tiny" / "42").evaluations.values()
         ms[trained.name] = evaluation.scores.ms.accuracy
     assert min(ms["minloss"], ms["selectr"]) >= ms["naive"] + 0.2, ms
-    code, again, _ = call("demo", "--out", folder)  # everything is there: nothing is trained again
+    code, again, _ = call("demo", "--out", folder)  # nothing is trained again
     assert (code, again) == (0, out)
     (folder / "report.html").unlink()
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -231,7 +231,7 @@ def test_empty_files(call, tmp_path):
     empty.write_text("\n \n")
     code, _, err = call("count", "sudoku", empty)
     assert code == 2
-    assert "holds no query" in err
+    assert "contains no query" in err
     empty.write_bytes(b"\xff\xfe\x00")
     assert call("count", "sudoku", empty)[0] == 2
 

@@ -22,7 +22,7 @@ from oneofmany.problems import nqueens, sudoku
 
 @pytest.fixture
 def runs(tmp_path):
-    """A copy of the runs of its own for every test, with the data beside them."""
+    """A fresh copy of the runs for every test, next to the data."""
     return shutil.copytree(made(), tmp_path / "here")
 
 
@@ -106,7 +106,7 @@ def test_nothing_is_evaluated_twice_by_accident(runs, call):
     before = file.read_bytes()
     code, out, err = call("evaluate", run, data, "--json")
     assert code == 0
-    assert "were there already" in err
+    assert "reused the predictions" in err
     assert json.loads(out) == first | {"reused": True}
     code, out, err = call("evaluate", run, data, "--batch", 7)
     assert (code, out) == (2, "")
@@ -170,7 +170,7 @@ def test_several_starts_have_a_name_of_their_own(runs, call):
     assert re.search("one trajectory +chosen without rules +chosen with the checker", out)
     call("evaluate", run, data, "--starts", 3, "--choose", "confidence", "--steps", 5, "--seed", 1)
     call("evaluate", run, data, "--patience", 2)
-    call("evaluate", run, data, "--choose", "confidence", "--steps", 4)  # as usual: nothing to choose, the usual steps
+    call("evaluate", run, data, "--choose", "confidence", "--steps", 4)  # no effect: one start, and the default steps
     names = ["test", "test-patience2", "test-starts3", "test-steps5-starts3-confidence-seed1"]
     assert sorted(file.stem for file in (run / "predictions").iterdir()) == names
 
@@ -304,7 +304,7 @@ def test_compare_needs_predictions_on_the_same_data(runs, call):
 
 def test_record_writes_one_file_a_run(evaluated, call):
     pair, out = [evaluated / "minloss", evaluated / "selectr"], evaluated / "new" / "records"
-    log = evaluated / "minloss.log"  # as a sweep writes it, and a pattern of the shell finds it
+    log = evaluated / "minloss.log"  # a sweep writes it, and a shell pattern matches it
     log.write_text("training ...")
     code, told, _ = call("record", *pair, log, "--out", out)
     assert code == 0

@@ -214,10 +214,10 @@ def test_a_network_that_thresholds_shows_blanks(call, tmp_path, write):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nqueens", "3 . . . ."], "no bundled network of nqueens: name a weights file or a run with --weights"),
+        (["nqueens", "3 . . . ."], "no bundled network for nqueens: name a weights file or a run with --weights"),
         (["chess", "1"], "task: expected one of nqueens"),
-        (["sudoku", "missing.txt", "--exact"], "'missing.txt' is not a file, and as a query it is not right"),
-        (["nqueens", "3 .", "--exact", "--weights", "x"], "--exact uses the enumerator alone: leave out --weights"),
+        (["sudoku", "missing.txt", "--exact"], "'missing.txt' is neither a file nor a query"),
+        (["nqueens", "3 .", "--exact", "--weights", "x"], "--exact uses only the enumerator: leave out --weights"),
         (["nqueens", ". .", "--exact", "--starts", "2", "--steps", "3"], "leave out --steps and --starts"),
         (["nqueens", ". .", "--weights", "x", "--all", "--distinct", "2"], "leave out --distinct and --fallback"),
         (["nqueens", ". .", "--weights", "none"], "none is neither a file, a run folder nor a bundled network"),
@@ -228,7 +228,7 @@ def test_a_network_that_thresholds_shows_blanks(call, tmp_path, write):
         (["nqueens", ". .", "--weights", "QUEENS", "--steps", "0"], "steps: expected at least 1, got 0"),
         (["nqueens", ". .", "--weights", "QUEENS", "--batch", "0"], "batch size: expected at least 1, got 0"),
         (["sudoku", "." * 16, "--weights", "QUEENS"], "nqueens 5 and has no weights for rules of kind cell and box"),
-        (["sudoku", "EMPTY", "--exact"], "holds no query"),
+        (["sudoku", "EMPTY", "--exact"], "contains no query"),
     ],
 )
 def test_bad_input_is_one_sentence(call, tmp_path, monkeypatch, queens, arguments, message):

@@ -48,7 +48,7 @@ def call(capsys):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """Sweep without training: fake(arguments, seconds, fails) prepares it, fake.events() tells what was run."""
+    """Sweep without training: fake(arguments, seconds, fails) prepares it, fake.events() lists what was run."""
     here = tmp_path / "fake"
     here.mkdir()
     monkeypatch.setenv("FAKE", str(here))
@@ -88,7 +88,7 @@ def test_usage(call):
     ("arguments", "message"),
     [
         (["nqueens/minloss/tiny", "--tune"], "there is no tuning grid for nqueens/minloss/tiny"),
-        (["nqueens/minloss", "--tune", "--grid", "decay=0,1"], "--tune is a grid already"),
+        (["nqueens/minloss", "--tune", "--grid", "decay=0,1"], "--tune is already a grid"),
     ],
 )
 def test_bad_tuning(call, arguments, message):
@@ -126,7 +126,7 @@ def test_all_recipes_of_a_seed_come_before_the_next_seed(fake, call, data, tmp_p
     assert fake.events() == []
     code, _, err = call("sweep", *arguments, "--clip", 2)
     assert code == 2
-    assert "3 was begun with other settings: clip: 1.0 there, 2.0 here" in err
+    assert "3 was started with other settings: clip: 1.0 there, 2.0 here" in err
 
 
 def test_a_signal_and_going_on(fake, call, data, tmp_path, monkeypatch):
@@ -141,7 +141,9 @@ def test_a_signal_and_going_on(fake, call, data, tmp_path, monkeypatch):
     code, _, err = call("sweep", *arguments)
     assert code == 143
     assert "nqueens/naive/tiny/1: stopped" in err
-    assert "2 of 2 runs are left (nqueens/naive/tiny/1, nqueens/minloss/tiny/1): the same command goes on" in err
+    assert (
+        "2 of 2 runs are left (nqueens/naive/tiny/1, nqueens/minloss/tiny/1): run the same command to continue" in err
+    )
 
 
 def test_minutes(fake, call, data, tmp_path):
@@ -166,7 +168,7 @@ def test_a_failed_run(fake, call, data, tmp_path, monkeypatch):
     code, stdout, err = call("sweep", *arguments)
     assert code == 1
     log = out / "nqueens/naive/tiny/1.log"
-    assert f"nqueens/naive/tiny/1 failed: the loss is nan at update 1 (all of it in {log})" in err
+    assert f"nqueens/naive/tiny/1 failed: the loss is nan at update 1 (full log: {log})" in err
     assert [line.split()[1] for line in stdout.splitlines()[2:]] == ["0", "1"]
     assert "Traceback" in log.read_text()
     assert "0 of 2 finished, 1 running, 1 failed; nqueens/minloss/tiny/1 t" in err
@@ -230,8 +232,8 @@ def test_the_live_table_draws(fake, data, tmp_path):
     [
         (["--jobs", "2"], "name recipes first"),
         (["nqueens/minlos/tiny"], "did you mean 'nqueens/minloss/tiny'?"),
-        (["chess/*"], "no recipe fits 'chess/*'"),
-        (["nqueens/minloss", "--seed", "3"], "--seed: a sweep takes --seeds"),
+        (["chess/*"], "no recipe matches 'chess/*'"),
+        (["nqueens/minloss", "--seed", "3"], "--seed: use --seeds"),
         (["nqueens/minloss", "--seeds", "x"], "--seeds: expected whole numbers, got 'x'"),
         (["nqueens/minloss", "--seeds", "1", "1"], "--seeds: expected different whole numbers, got 1 1"),
         (["nqueens/minloss", "--seeds"], "--seeds: expected different whole numbers, got none"),
@@ -241,7 +243,7 @@ def test_the_live_table_draws(fake, data, tmp_path):
         (["nqueens/minloss", "--grid", "decay"], "--grid: expected FIELD=VALUE,VALUE,..., got 'decay'"),
         (["nqueens/minloss", "--grid", "decay=1,"], "--grid: expected FIELD=VALUE"),
         (["nqueens/minloss", "--grid", "decay=1,1"], "two of its points have the same name"),
-        (["nqueens/minloss", "--grid", "seed=1,2"], "takes the seeds with --seeds"),
+        (["nqueens/minloss", "--grid", "seed=1,2"], "choose the seeds of a sweep with --seeds"),
         (["nqueens/minloss", "--no-sharing", "x"], "--no-sharing takes no value, got x"),
         (["nqueens/minloss", "--evaluate", "none.safetensors"], "none.safetensors is not a file"),
         (["nqueens/minloss", "--train", "none", "--dev", "none"], "none is not a file"),
@@ -267,7 +269,7 @@ def test_an_unknown_field(call, tmp_path, monkeypatch):
 def test_evaluation_on_another_task(call, data):
     code, _, err = call("sweep", "sudoku/minloss/tiny", "--evaluate", data)
     assert code == 2
-    assert f"{data} is data of nqueens, which no run of this sweep is about" in err
+    assert f"{data} is data of nqueens, but no run of this sweep has this task" in err
 
 
 def test_real_runs_share_their_pretraining(call, data, tmp_path):

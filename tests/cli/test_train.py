@@ -65,10 +65,10 @@ def test_a_run(call, data, tmp_path):
     assert "joint: update 6 of 6, loss " in err
     config = RunFolder.open("run").config
     assert config["command"].startswith("oneofmany train sudoku/minloss/tiny --out run --train ")
-    # The command is the library: three lines of Python do the same.
+    # Three lines of Python do the same.
     train(settings, *files(data, settings), tmp_path / "library")
     assert_same_run(tmp_path / "run", tmp_path / "library")
-    # A finished run just says its result again.
+    # A finished run only prints its result again.
     before = contents(tmp_path / "run")
     assert call("--resume", "run") == (0, out, "")
     assert contents(tmp_path / "run") == before
@@ -95,7 +95,7 @@ def test_help_and_recipes(call):
     assert call("--recipes", "*/*/tiny")[1].split() == [name for name in recipes() if name.endswith("/tiny")]
     code, out, err = call("--recipes", "chess/*")
     assert (code, out) == (2, "")
-    assert "no recipe fits 'chess/*'" in err
+    assert "no recipe matches 'chess/*'" in err
     code, out, _ = call(RECIPE, "--help")
     assert code == 0
     assert "--first.lr" in out
@@ -114,7 +114,7 @@ def test_data_is_built_once_where_it_is_missing(call, tmp_path):
     code, _, err = call(RECIPE, *short, "--data=here", "--out=two")
     assert code == 0
     assert "building" not in err
-    # Without --out a run goes where its recipe and seed say.
+    # Without --out, recipe and seed name the folder.
     assert call(RECIPE, *short, "--data", "here", "--seed", 3)[0] == 0
     assert (tmp_path / "runs" / "sudoku" / "minloss" / "tiny" / "3" / "result.json").is_file()
 
@@ -149,7 +149,7 @@ def test_a_signal_stops_after_the_update(call, data, tmp_path, monkeypatch, numb
         returned, out, err = call(*own(data, settings))
     assert (returned, out) == (code, "")
     name = signal.Signals(number).name
-    assert err.endswith(f"stopped by {name} at update 3; go on with: oneofmany train --resume run\n")
+    assert err.endswith(f"stopped by {name} at update 3; continue with: oneofmany train --resume run\n")
     assert not (tmp_path / "run" / "result.json").exists()
     assert call("--resume", "run")[0] == 0
     train(settings, *files(data, settings), tmp_path / "whole")
@@ -160,7 +160,7 @@ def test_a_bad_loss_is_exit_code_1(call, data, tmp_path):
     code, out, err = call(*own(data, small("minloss", largest_loss=1e-3)))
     assert (code, out) == (1, "")
     assert err.startswith("oneofmany: the loss is ")
-    assert " at update 2 of phase train: training stopped, the state before it is kept" in err
+    assert " at update 2 of phase train: training stopped, the last checkpoint is kept" in err
     assert err.count("\n") == 1
     assert (tmp_path / "run" / "config.json").is_file()
 
@@ -174,7 +174,7 @@ def test_a_lost_process_is_exit_code_1(call, data, monkeypatch):
     assert (code, out) == (1, "")
     assert err == (
         "oneofmany: another process of this run was lost (Connection closed by peer); "
-        "go on with: oneofmany train --resume run\n"
+        "continue with: oneofmany train --resume run\n"
     )
 
 
@@ -289,7 +289,7 @@ def test_resuming_what_cannot_be(call, data, tmp_path):
     assert call("--resume", "run", RECIPE, *same)[0] == 0
     sentence = refused(call, tmp_path, "--resume", "run", RECIPE, *same, "--seed", 8, "--first.lr", 0.5)
     assert sentence == (
-        "oneofmany: run was begun with other settings: seed: 7 there, 8 here; first.lr: 0.01 there, 0.5 here: "
+        "oneofmany: run was started with other settings: seed: 7 there, 8 here; first.lr: 0.01 there, 0.5 here: "
         "resume it without them\n"
     )
     sentence = refused(call, tmp_path, "--resume", "run", "--data", "elsewhere", "--out", "other")

@@ -1,4 +1,4 @@
-"""The list of recipes: every recipe is under a heading or counted, and every line is a name or stands for names."""
+"""The list of recipes: every recipe is under a heading or counted, and every line matches recipes."""
 
 import re
 
@@ -10,7 +10,7 @@ from oneofmany.training.settings import OBJECTIVES
 
 
 def test_every_recipe_is_listed_or_counted():
-    shown, folded = listing().split("Variations, ")
+    shown, folded = listing().split("Variations of these; ")
     lines = [line.strip() for line in shown.splitlines() if line.startswith("  ")]
     names = [line.replace("OBJECTIVE", objective) for line in lines for objective in OBJECTIVES]
     counted = [name for pattern in FOLDED for name in matching(pattern)]
@@ -24,7 +24,7 @@ def test_a_pattern_lists_names():
     assert "sudoku/unique/table-2/180k" in listing("180k").splitlines()
     assert all("180k" in name for name in listing("180k").splitlines())
     for wrong in ("chess", "*/chess"):
-        with pytest.raises(ValueError, match="no recipe fits"):
+        with pytest.raises(ValueError, match="no recipe matches"):
             listing(wrong)
 
 

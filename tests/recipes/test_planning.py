@@ -80,7 +80,7 @@ def test_all_recipes_and_points_of_a_seed_come_before_the_next(data, tmp_path):
 
 
 def test_a_sweep_in_three_lines(data, tmp_path):
-    """What ``oneofmany sweep`` does, and again: nothing is left to do."""
+    """The same as ``oneofmany sweep``; a second time, nothing is left to do."""
     names = ["nqueens/selectr/tiny", "nqueens/minloss/tiny"]
     sweep = Sweep(names, [7], tmp_path, QUICK, data=DataFiles(train=data, dev=data), evaluate=[data])
     queue = Queue(plan(sweep), at_once=2)
@@ -118,9 +118,9 @@ def test_fields_are_those_of_the_command():
     [
         ({"seeds": [1, 1]}, "--seeds: expected different whole numbers, got 1 1"),
         ({"seeds": []}, "--seeds: expected different whole numbers, got none"),
-        ({"tune": True, "grid": ["decay=1"]}, "--tune is a grid already"),
+        ({"tune": True, "grid": ["decay=1"]}, "--tune is already a grid"),
         ({"grid": ["decay=1,1"]}, "two of its points have the same name"),
-        ({"recipes": ["chess/*"]}, "no recipe fits 'chess/\\*'"),
+        ({"recipes": ["chess/*"]}, "no recipe matches 'chess/\\*'"),
     ],
 )
 def test_bad_sweeps(arguments, message):

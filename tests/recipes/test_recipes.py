@@ -32,7 +32,7 @@ NLM = {
     "selector.depth": 4,
     "selector.width": 10,
     "listed": None,
-    "clip": None,  # the authors' 1000 is no clip
+    "clip": None,  # the authors' 1000 skips updates, it does not clip
     "first.batch": 4,
     "first.lr": 5e-3,
     "first.updates": 200 * 250,
@@ -62,7 +62,7 @@ RRN = {
     "loss_scale": 1 / 81,
     "evaluate_every": 625,
 }
-# Beside the task: what the authors tuned (decay, copyitr, MS share of the second phase) and the mean over the choices.
+# Besides the task: the values that the authors tuned (decay, copyitr, MS share) and the mean over the choices.
 TUNED = {
     "nqueens": {
         "decay": 1e-5,
@@ -101,7 +101,7 @@ EVERYWHERE = {
     "dev_queries": None,
     "device": "auto",
     "threads": None,
-    # What goes beyond the paper is off.
+    # Everything beyond the paper is off.
     "ema": 0.0,
     "reveal": 0.0,
     "burn_in": (0,),
@@ -120,7 +120,7 @@ EVERYWHERE = {
 SAMPLING = {"naive": "pairs", "unique": "os"}
 TWO_PHASES = ("iexplr", "selectr")
 FREE = {
-    # How a run is carried out, and fields that its network or schedule does not have.
+    # Fields about the machine, and fields that its network or schedule does not use.
     "precision",
     "capture",
     "compile",
@@ -155,7 +155,7 @@ def test_the_papers_table(name):
     settings = flat(asdict(recipe(name)))
     for field, value in pinned.items():
         assert settings.pop(field) == value, field
-    # Nothing else is left that could differ from the paper.
+    # No other field can differ from the paper.
     assert settings.keys() == FREE | NOT_OF[kind]
     assert NETWORKS[recipe(name).network.kind].readout == ("argmax" if kind == "rrn" else "threshold")
     assert data_of(name) == (f"{task}-train", f"{task}-dev")
@@ -208,7 +208,7 @@ def test_our_objectives_differ_in_the_objective_alone(task, kind):
         allowed = {"recipe", "objective", "first.updates", "first.sampling", "second.updates"}
         if objective in TWO_PHASES:  # the others have no second phase
             allowed |= {field for field in mine if field.startswith("second.") or field == "pretraining"}
-        # Discovering is for objectives that weigh the listed solutions, where not all are listed.
+        # Discovering is for objectives that weight the listed solutions, if not all are listed.
         assert different - {"discover"} <= allowed
         choosing = objective in ("ccloss", "minloss", "iexplr", "selectr")
         assert settings.discover == (kind == "equivariant" and task == "sudoku" and choosing)
@@ -259,12 +259,12 @@ def test_departures_from_a_recipe_are_named():
     assert not departures(settings | {"seed": 1, "device": "cpu", "threads": 2, "log_every": 7, "compile": False})
     assert departures(settings | {"decay": 0.5}) == ["decay: 1e-05 there, 0.5 here"]
     assert departures(settings | {"first": settings["first"] | {"batch": 8}}) == ["first.batch: 4 there, 8 here"]
-    # A first phase that was another run's does not count, but that run does.
+    # A first phase from another run is not compared, but that run is.
     began = settings | {"first": settings["first"] | {"batch": 8}, "pretraining": "both"}
     assert not departures(began | {"pretrained": ["somewhere/nqueens/unique/table-2/42"]})
     for other in ("runs/nqueens/unique/42", "runs/nqueens/minloss/table-2/42", "runs/mine/42"):
         assert departures(began | {"pretrained": [other]}) == [f"pretrained: {other} is not its pre-training"]
-    # A selector acts in SelectR alone.
+    # Only SelectR uses a selector.
     minloss = to_json(recipe("nqueens/minloss/table-2"))
     assert not departures(minloss | {"selector": minloss["selector"] | {"width": 99}})
     assert departures(settings | {"selector": settings["selector"] | {"width": 99}})

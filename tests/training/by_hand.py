@@ -1,4 +1,4 @@
-"""One update written out by hand with plain PyTorch, for updates to be compared with."""
+"""One update written by hand in plain PyTorch, as the reference for the updater."""
 
 import copy
 from dataclasses import replace
@@ -89,7 +89,7 @@ class ByHand:
         return reveal(batch, self.s.reveal, inputs["reveal"]) if self.s.reveal else batch
 
     def losses(self, batch, inputs, burn_in):
-        """Of the network and of the selector, and what counts as exploratory, by loss and by Hamming distance."""
+        """The losses of network and selector, and the exploratory counts by loss and by Hamming distance."""
         binary, offset = self.network.readout == "threshold", self.network.value_offset
         logits = self.predict(self.network, batch, inputs, burn_in)
         if self.s.discover:
@@ -148,7 +148,7 @@ class ByHand:
 
 
 def with_discovered(batch, logits):
-    """The definition of discovering, by all solutions that there are."""
+    """The definition of discovering, with all solutions from the enumerator."""
     answers = logits.argmax(-1)
     relations = None if batch.relations is None else batch.relations.numpy()
     every = solve(batch.problem, batch.query.numpy(), relations)
@@ -161,7 +161,7 @@ def with_discovered(batch, logits):
 
 
 def loose_data():
-    """Queries of so few rules that a network which has learned nothing finds solutions, of which few are listed."""
+    """Queries with so few rules that an untrained network finds solutions; few of them are listed."""
     problem = Problem("loose", 4, 4, 3, (Rule("edge", (0, 3), exact=False),), relation_kind="inequality")
     rng = np.random.default_rng(0)
     queries = np.zeros((60, 4), np.uint8)

@@ -38,6 +38,6 @@ def test_dev_without_the_queries_that_count(data, tmp_path):
     train_file, dev_file = files(data, settings)
     dev = Dataset.load(dev_file)
     dev.take((~dev.multiple).nonzero()[0]).save(tmp_path / "os.safetensors")
-    with pytest.raises(ValueError, match="dev: it has no MS query, which select_on looks at"):
+    with pytest.raises(ValueError, match="dev: select_on is ms, but the data has no MS query"):
         train(settings, train_file, tmp_path / "os.safetensors", tmp_path / "run")
     assert not (tmp_path / "run").exists()

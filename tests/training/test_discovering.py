@@ -28,7 +28,7 @@ PROBLEMS = {"sudoku": sudoku(2, 2), "nqueens": nqueens(6), "futoshiki": futoshik
 
 
 def drawn(problem, rng, B=12, K=4, M=3):
-    """Queries with a few of their solutions listed, the places in any order, and answers of all kinds."""
+    """Queries with some solutions listed in any order of places, and valid and invalid answers."""
     everything = solve(problem, np.zeros((1, problem.variables), np.uint8)).solutions
     whole = everything[rng.integers(len(everything), size=B)]
     query = np.where(rng.random(whole.shape) < rng.random((B, 1)), whole, 0)
@@ -36,7 +36,7 @@ def drawn(problem, rng, B=12, K=4, M=3):
     if problem.relation_kind is not None:
         pairs = rng.integers(problem.variables, size=(B, M, 2))
         values = np.take_along_axis(whole, pairs.reshape(B, -1), 1).reshape(pairs.shape)
-        # Most of them hold in the grid that the givens are from, so that most queries have solutions.
+        # Most relations hold in the grid of the givens, so that most queries have solutions.
         turned = (values[..., :1] > values[..., 1:]) ^ (rng.random((B, M, 1)) < 0.1)
         pairs = np.where(turned, pairs[..., ::-1], pairs)
         relations = np.where((values[..., :1] == values[..., 1:]) | (rng.random((B, M, 1)) < 0.3), -1, pairs)
@@ -78,13 +78,13 @@ def test_the_place_is_taken_where_the_answer_is_a_solution_that_is_not_listed(na
         assert torch.equal(batch.mask, before[1])
         for same in ("query", "total", "problem", "relations"):
             assert getattr(found, same) is getattr(batch, same)
-        # What of the answers there was: solutions and others; standing among the places, as listed or as padding.
+        # Which kinds of answers occurred: valid or not; among the listed solutions, the padding, or neither.
         valid = batch.problem.check(logits.argmax(-1), batch.query, batch.relations)
         stands = (batch.solutions == logits.argmax(-1)[:, None]).all(-1)
         seen.update(zip(valid.tolist(), stands.any(1).tolist(), (stands & batch.mask).any(1).tolist(), strict=True))
 
     check()
-    # Not valid; valid and nowhere, valid and padding alone, valid and listed.
+    # Not valid; valid and absent, valid and only in the padding, valid and listed.
     assert seen >= {(False, False, False), (True, False, False), (True, True, False), (True, True, True)}
 
 
@@ -96,7 +96,7 @@ def test_an_answer_that_breaks_an_inequality_is_none():
     batch = Batch(torch.zeros(3, 4).long(), listed, torch.ones(3, 1) > 0, torch.ones(3).long(), problem, relations)
     logits = torch.nn.functional.one_hot(answer, 2).float()
     assert discover(batch, logits).mask[:, 1].tolist() == [True, False, True]
-    # What is listed by mistake is for nobody here to judge.
+    # Listed solutions are not checked.
     assert discover(batch, logits).mask[:, 0].all()
 
 
@@ -104,12 +104,12 @@ def test_an_answer_that_breaks_an_inequality_is_none():
 
 
 def drawn_place(weights, noise):
-    """The first arrival of a race at rates ``weights``."""
+    """Draw by exponential clocks with rates ``weights``: the first to ring."""
     return (-torch.log1p(-noise) / weights).argmin()
 
 
 def literal_loss(s, pairs, noise, scores):
-    """Of one query, from the pair losses [T, K] of its listed and discovered solutions."""
+    """The loss of one query, from the pair losses [T, K] of its listed and discovered solutions."""
     mean = pairs.mean(0)
     if s.objective == "ccloss":
         return -(-pairs).logsumexp(1).mean()
@@ -177,7 +177,7 @@ def test_loss_and_gradient_by_hand(name):
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_where_all_solutions_are_listed_nothing_changes(data, which):
-    """Pre-training with MinLoss on lists that are whole, and with Unique, whose queries have one solution."""
+    """Pre-training with MinLoss on complete lists, and with Unique, whose queries have one solution."""
     s = small("iexplr", discover=True)
     weights = []
     for one in (s, replace(s, discover=False)):
@@ -256,7 +256,7 @@ def counted_discoveries():
 
 @pytest.fixture(scope="module")
 def whole(easy, tmp_path_factory):
-    """A run that nobody interrupts, its result and its discoveries."""
+    """An uninterrupted run, its result and its discoveries."""
     out = tmp_path_factory.mktemp("whole") / "run"
     with counted_discoveries() as counts:
         return out, train(EASY, *easy, out), counts
@@ -266,7 +266,7 @@ def test_one_listed_solution_is_enough_to_train(whole):
     _, result, counts = whole
     assert result["dev"]["overall"] > 0.5
     assert len(counts) == EASY.first.updates
-    # The network finds solutions of its own, and the more the more it knows.
+    # The network discovers solutions, and more of them the better it gets.
     assert sum(counts[-10:]) > 2 * sum(counts[:10])
     assert sum(counts[-10:]) > 20
 

@@ -23,8 +23,8 @@ from small_runs import fields, files, small, untimed
 PHASE = PhaseSettings(updates=6, batch=8, lr=2e-3)
 COMMON = {"first": PHASE, "log_every": 1}
 LAGGED = SelectorTraining(updates=4, lr=2e-3, copy_interval=3)
-# So many queries that rewards differ in every batch: where none do, the selector's gradient is rounding alone, of which
-# Adam makes steps that depend on the order of a sum.
+# Enough queries for different rewards in every batch. With equal rewards the selector's gradient is only rounding,
+# which Adam turns into steps that depend on the order of a sum.
 SELECTING = {"first": replace(PHASE, batch=16), "second": replace(PHASE, batch=16), "log_every": 1}
 RUNS = {
     "noise": small("minloss", reveal=0.5, ema=0.5, burn_in=(0, 1), **COMMON),
@@ -38,7 +38,7 @@ RUNS = {
 
 @pytest.fixture(scope="module")
 def gaps(data, tmp_path_factory):
-    """The data with a third of the queries that list nothing, so that slices of a batch train on unequally many."""
+    """The data with empty lists for a third of the queries, so that slices of a batch train on different numbers."""
     folder = tmp_path_factory.mktemp("gaps")
     for task in ("sudoku", "nqueens"):
         whole = Dataset.load(data / f"{task}.safetensors")
@@ -74,7 +74,7 @@ def test_two_processes_equal_one(gaps, tmp_path):
     process = torchrun(Path(__file__).with_name("two_processes.py"), tmp_path / "plan.json")
     stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
-    # Each run says its result once.
+    # Each run prints its result once.
     assert [line.split(": dev ")[0] for line in stdout.splitlines()] == [str(tmp_path / name) for name in RUNS]
     for name, settings in RUNS.items():
         one, two = tmp_path / f"{name}-alone", tmp_path / name
@@ -124,7 +124,7 @@ def test_a_lost_worker_ends_the_run_which_can_go_on(gaps, tmp_path):
     assert process.returncode != 0, stderr
     assert stdout == ""
     assert not (out / "result.json").exists()
-    # It goes on, here on one process, without a gap or a repetition.
+    # It resumes, here on one process, without a gap or a repetition.
     assert resume(out)["updates"] == 30 + 30 + 4 + 6
     lines = [(line["phase"], line["update"]) for line in untimed(out)[:-1] if line["kind"] == "train"]
     lengths = {"pretrain-minloss": 30, "pretrain-unique": 30, "selector": 4, "joint": 6}

@@ -1,4 +1,4 @@
-"""What a line of metrics says about the updates since the last one."""
+"""The means in a line of metrics."""
 
 from oneofmany.training.metrics import averages
 from oneofmany.training.phases import phases_of

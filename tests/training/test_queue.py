@@ -32,7 +32,7 @@ def make_job(out, name, settings=None, **options):
 
 
 def begin(job, finished=False, **changes):
-    """Put a run folder where a job's will be."""
+    """Write the run folder of a job that has started."""
     job.folder.mkdir(parents=True)
     config = config_of(replace(job, settings=replace(job.settings, **changes)))
     (job.folder / "config.json").write_text(json.dumps(config))
@@ -47,7 +47,7 @@ def config_of(job):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """A program that trains nothing: fake(jobs, seconds, fails) prepares it, fake.events() tells what was run."""
+    """A program that trains nothing: fake(jobs, seconds, fails) prepares it, fake.events() lists what was run."""
     here = tmp_path / "fake"
     here.mkdir()
     monkeypatch.setenv("FAKE", str(here))
@@ -69,7 +69,7 @@ def fake(tmp_path, monkeypatch):
             return [json.loads(line) for line in (here / "events").read_text().splitlines()]
 
         def began(self):
-            """Folders, in the order in which runs began."""
+            """The folders of the runs, in the order of their start."""
             return [folder_in(event) for event in self.events() if event[:2] == ["begin", "train"]]
 
     return Fake()
@@ -84,7 +84,7 @@ def states(queue):
 
 
 class Watching:
-    """Notes in which order jobs start, and does something once so many runs have begun."""
+    """Records the order in which jobs start, and acts once a given number of runs has started."""
 
     def __init__(self, fake, when=None, what=None):
         self.fake, self.when, self.what = fake, when, what
@@ -261,7 +261,8 @@ def test_other_settings_are_named_before_anything_starts(tmp_path):
     begin(same, threads=3)  # the queue's choice
     check_settings([same])
     begin(other, decay=0.5, first=replace(settings.first, lr=0.25))
-    with pytest.raises(ValueError, match=r"other was begun with .*first\.lr: 0\.25 there.*decay: 0\.5 there, 0\.01 he"):
+    different = r"other was started with other settings: .*first\.lr: 0\.25 there.*decay: 0\.5 there, 0\.01 here"
+    with pytest.raises(ValueError, match=different):
         check_settings([same, other])
     with pytest.raises(ValueError, match="threads: 3 there, 2 here"):
         check_settings([make_job(tmp_path, "same", replace(settings, threads=2))])
@@ -272,7 +273,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     job.folder.mkdir()
     check_settings([job])
     (job.folder / "notes").write_text("mine")
-    with pytest.raises(ValueError, match="mine exists and is no run"):
+    with pytest.raises(ValueError, match="mine exists and is not a run"):
         check_settings([job])
     job = make_job(tmp_path, "broken")
     begin(job)
@@ -286,7 +287,8 @@ def test_other_data_is_refused(tmp_path):
     job = make_job(tmp_path, "run")
     begin(job)
     check_data([job])
-    with pytest.raises(ValueError, match=r"run was begun with other data .*sha256:dev, here sha256:train and sha256:x"):
+    different = r"run was started with other data .*sha256:dev, here sha256:train and sha256:x"
+    with pytest.raises(ValueError, match=different):
         check_data([replace(job, data=("sha256:train", "sha256:x"))])
 
 
@@ -314,7 +316,7 @@ def test_our_recipes_have_a_shorter_pretraining_of_their_own(tmp_path, suffix):
 
 
 def test_no_recipe_shares_with_other_settings(tmp_path):
-    """Over all recipes at once: whatever is shared has the same task, network, seed and first phase."""
+    """Over all recipes at once: a shared run has the same task, network, seed and first phase."""
     everything = [make_job(tmp_path, name, settings) for name, settings in recipes().items()]
     by_folder = {str(job.folder): job.settings for job in everything}
     number = 0
@@ -384,11 +386,11 @@ def test_runs_that_stand_there_finished_are_shared(tmp_path):
     start, *sources = (make_job(tmp_path, name, recipe(f"nqueens/{name}")) for name in ("selectr", "minloss", "unique"))
     begin(sources[0], finished=True)
     begin(sources[1])
-    assert share([start], tmp_path) == [start]  # nobody would go on with Unique
+    assert share([start], tmp_path) == [start]  # no job continues from Unique
     (sources[1].folder / "result.json").write_text("{}")
     paths = tuple(str(job.folder) for job in sources)
     assert share([start], tmp_path)[0].settings.pretrained == paths
-    # One that lies there finished comes before one that is still to be trained.
+    # A finished run is preferred to one that is still to be trained.
     again = make_job(tmp_path, "again/minloss", sources[0].settings)
     assert share([start, again], tmp_path)[0].settings.pretrained == paths
 
@@ -400,7 +402,7 @@ def test_a_run_that_was_begun_stays_what_it_is(tmp_path):
     begin(start)
     check_settings(jobs)
     assert share(jobs, tmp_path) == jobs
-    # A folder that was moved is known by the names below it.
+    # A folder that was moved is recognised by the end of its path.
     moved = tuple(f"elsewhere/{job.name}" for job in sources)
     (start.folder / "config.json").write_text(
         json.dumps(config_of(replace(start, settings=replace(start.settings, pretrained=moved))))
@@ -431,7 +433,7 @@ def test_sharing_gives_the_same_bits_as_pretraining(tmp_path, objective, last):
         evaluate_every=2,
         device="cpu",
     )
-    # Everything that is said to have no influence is different.
+    # All settings without influence are different.
     minloss = replace(common, objective="minloss", second=PhaseSettings(), temperature=3.0, epsilon=0.5)
     unique = replace(common, objective="unique", second=PhaseSettings(), keep_pretrained=False, checkpoint_minutes=9)
     named = {"two": common, "minloss": minloss, "unique": unique}

@@ -22,7 +22,7 @@ from oneofmany.training.updating import Updater
 from small_runs import assert_same_run, fields, files, small
 
 EVERYTHING = {
-    # All that has a state: plateau with an early stop, moving average, lagged copy, burn-in, revealing, momentum.
+    # Everything with a state: plateau with early stopping, moving average, lagged copy, burn-in, revealing, momentum.
     "selectr": small(
         "selectr",
         first=PhaseSettings(updates=6, batch=4, lr=1e-2, schedule="plateau", stop_after=0, warmup=2),
@@ -64,7 +64,7 @@ def hashed_dev(monkeypatch):
 
 @pytest.fixture(scope="module")
 def undisturbed(data, tmp_path_factory):
-    """Runs that nobody kills, by name; on a dev that looks at every bit."""
+    """Uninterrupted runs by name, evaluated by a dev score of every bit."""
     folder, done = tmp_path_factory.mktemp("undisturbed"), set()
 
     def find(name):
@@ -79,7 +79,7 @@ def undisturbed(data, tmp_path_factory):
 
 
 class Killed(BaseException):
-    """Nothing is caught and nothing cleaned up in files: as good as SIGKILL."""
+    """Ends a run like SIGKILL: it is not caught, and no file is cleaned up."""
 
 
 def after_every_write(patched, act):
@@ -138,7 +138,7 @@ def test_interrupted_at_every_single_update(data, tmp_path, undisturbed, monkeyp
             stops.append(stopped.number)
         assert len(stops) < 100
     assert_same_run(out, whole)
-    # All but the last update of a phase are stopped at: there the next phase begins first.
+    # Runs stop at every update but the last of a phase, after which the next phase begins first.
     assert len(stops) >= 0.6 * result["updates"]
     assert set(stops) == {signal.SIGTERM}
 
@@ -154,7 +154,7 @@ def test_a_finished_run_stays_as_it_is(undisturbed):
 
 
 def killed_run(data, settings, out, after=20):
-    """A run that was killed after so many things were written; its states."""
+    """A run that was killed after a number of writes, and its states."""
 
     def kill(number):
         if number == after:
@@ -210,12 +210,12 @@ def test_a_damaged_configuration(data, tmp_path):
 def test_a_state_of_another_version(data, tmp_path, monkeypatch):
     killed_run(data, small(), tmp_path / "run", after=5)
     monkeypatch.setattr(checkpoints_module, "Position", lambda update=0: None)  # has other fields
-    with pytest.raises(ValueError, match="was begun by another version of oneofmany"):
+    with pytest.raises(ValueError, match="was started by another version of oneofmany"):
         resume(tmp_path / "run")
 
 
 def test_a_run_with_settings_that_are_gone(data, tmp_path):
-    """Earlier versions had two settings more; with the values that every recipe gave them, they changed nothing."""
+    """Earlier versions had two more settings; with the values of every recipe they had no effect."""
     killed_run(data, small(), tmp_path / "run", after=5)
     path = tmp_path / "run" / "config.json"
     config = json.loads(path.read_text())
@@ -247,7 +247,8 @@ def test_other_data_is_refused_with_the_difference(data, tmp_path):
     for name, path, other in zip(("train", "dev"), mine, reversed(mine), strict=True):
         good = path.read_bytes()
         path.write_bytes(other.read_bytes())
-        with pytest.raises(ValueError, match=rf"begun with other {name} data: .* had checksum sha256:\w+, now sha256"):
+        different = rf"started with other {name} data: .* had checksum sha256:\w+, now sha256"
+        with pytest.raises(ValueError, match=different):
             resume(tmp_path / "run")
         path.write_bytes(good)
     mine[0].unlink()
@@ -267,10 +268,10 @@ LONGER = replace(
 
 
 def start(data, settings, out):
-    """``oneofmany train`` as a user starts it, or goes on with it."""
+    """Start or resume a run with ``oneofmany train``, as a user does."""
     train_file, dev_file = files(data, settings)
     fresh = ["sudoku/selectr/tiny", "--out", out, "--train", train_file, "--dev", dev_file, *fields(settings)]
-    # Killed before its configuration was there, a run has to be started again.
+    # A run that was killed before its configuration was written has to be started again.
     arguments = ["--resume", out] if (out / "config.json").exists() else fresh
     command = [sys.executable, "-m", "oneofmany", "train", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -303,7 +304,7 @@ def test_killed_in_every_phase_at_random_moments(data, tmp_path):
         if process.returncode == 143:
             assert stdout == ""
             assert "stopped by SIGTERM at update " in stderr
-            assert stderr.endswith(f"go on with: oneofmany train --resume {out}\n")
+            assert stderr.endswith(f"continue with: oneofmany train --resume {out}\n")
     # On a busy machine a phase may slip by: then the run has ended, or the next process is hit while it starts.
     assert set(codes) <= {-kill, 143, -terminate, 0}
     assert sum(code != 0 for code in codes) >= 3

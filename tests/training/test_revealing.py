@@ -1,4 +1,4 @@
-"""Revealing against brute force: whatever stays listed is a solution of the new query."""
+"""Revealing against brute force: every solution that stays listed solves the new query."""
 
 import torch
 from hypothesis import given

@@ -29,7 +29,7 @@ def lines(out, kind=None):
 
 
 class Scripted:
-    """Stands in for the evaluation on dev: says what it was told to say, and keeps what it was shown."""
+    """Replaces the evaluation on dev: returns given scores and records what it evaluates."""
 
     def __init__(self, monkeypatch, scores):
         self.scores, self.shown = list(scores), []
@@ -204,7 +204,7 @@ def test_other_runs_must_fit(data, tmp_path):
     with pytest.raises(ValueError, match="is not a run folder"):
         run(small("selectr", pretrained=(str(tmp_path),)), data, tmp_path / "run")
     (tmp_path / "other" / "result.json").unlink()
-    with pytest.raises(ValueError, match=r"pretrained: .*other has not finished: go on with it first"):
+    with pytest.raises(ValueError, match=r"pretrained: .*other has not finished: finish it first"):
         run(small("selectr", seed=8, pretrained=(str(tmp_path / "other"),)), data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -236,7 +236,7 @@ def test_lines_of_metrics(data, tmp_path):
     settings = small("selectr", log_every=4, evaluate_every=3)
     run(settings, data, tmp_path / "run")
     at = [(line["kind"], line["phase"], line["update"]) for line in lines(tmp_path / "run")]
-    # A line where it is time, where dev is looked at, and at the end of a phase.
+    # A line every log_every updates, at every evaluation, and at the end of a phase.
     of_six = [("train", 3), ("dev", 3), ("train", 4), ("train", 6), ("dev", 6)]
     wanted = [(kind, phase.name, update) for phase in phases_of(settings) for kind, update in of_six]
     wanted = [line for line in wanted if line[1] != "selector"]
@@ -264,7 +264,7 @@ def test_the_plateau_and_the_stop_follow_dev(data, tmp_path, monkeypatch):
     phase = PhaseSettings(updates=60, batch=1, lr=0.1, schedule="plateau", stop_after=20)
     result = run(small("minloss", first=phase, evaluate_every=1), data, tmp_path / "run")
     rates = [line["lr"] for line in lines(tmp_path / "run", "dev")]
-    # The first evaluation improves; then every eighth lowers the rate, and the twenty-first without gain is the last.
+    # The first evaluation improves; then every eighth lowers the rate, and the 21st without improvement is the last.
     assert result["updates"] == len(rates) == 22
     assert rates == pytest.approx([0.1] * 9 + [0.02] * 8 + [0.004] * 5)
 
@@ -307,7 +307,7 @@ def test_a_bad_loss_stops_the_run_and_keeps_the_state_before(data, tmp_path, mon
     with pytest.raises(TrainingError, match=r"the loss is nan at update 6 of phase train: training stopped"):
         run(settings, data, tmp_path / "run")
     assert [line["update"] for line in lines(tmp_path / "run", "train")] == [2, 4]
-    # The fault is gone: the run goes on from update 4 and ends as if nothing had happened.
+    # Without the fault, the run resumes at update 4 and ends as if nothing had happened.
     resume(tmp_path / "run")
     assert_same_tensors(*(load_file(tmp_path / name / "weights.safetensors") for name in ("good", "run")))
 

@@ -20,7 +20,7 @@ LAGGED = SelectorTraining(updates=4, lr=1e-2, decay=0.1, copy_interval=3)
 
 @pytest.fixture
 def in_double():
-    """In double precision a gradient that is 0 but for rounding is too small for Adam to make a step of it."""
+    """Use double precision, in which a gradient of pure rounding is too small for Adam to take a step."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
@@ -115,7 +115,7 @@ def test_the_selector_phase_leaves_the_network_alone(data):
 
 
 def with_unlisted(dataset, row):
-    """The same queries, one of them without listed solutions."""
+    """The same queries, one of them without a listed solution."""
     keep = np.ones(len(dataset.solutions), bool)
     keep[dataset.offsets[row] : dataset.offsets[row + 1]] = False
     listed = dataset.listed
@@ -237,7 +237,7 @@ def test_processes_draw_the_slices_of_one_batch(data, kind):
 
 
 def on_device(settings, data, updates=16):
-    """Run the last phase's updates; what they measured, and log-probabilities afterwards."""
+    """Run the updates of the last phase; return their measurements and the log-probabilities afterwards."""
     dataset, device = Dataset.load(files(data, settings)[0]), torch.device(settings.device)
     phase, learners = phases_of(settings)[-1], Learners(settings, dataset.problem, device)
     learners.begin(None, with_selector=phase.trains != "network")
@@ -252,7 +252,7 @@ def on_device(settings, data, updates=16):
 
 
 def assert_same_training(one, other):
-    # Not the weights: Adam makes steps of gradients that are 0 but for rounding, which differ from run to run.
+    # Weights are not compared: Adam turns gradients of pure rounding into steps, which differ from run to run.
     for name in MEASURED:
         assert other[0][name] == pytest.approx(one[0][name], rel=2e-3, abs=1e-3 if "exploratory" not in name else 1)
     torch.testing.assert_close(one[1], other[1], rtol=1e-2, atol=1e-2)
@@ -268,7 +268,7 @@ def test_captured_updates_equal_plain_ones(data, kind, objective):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: steps are compiled there alone")
-@pytest.mark.filterwarnings("ignore")  # what PyTorch's compiler warns of is its own
+@pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's own compiler
 def test_a_compiled_step_equals_the_plain_one(data):
     settings = small("minloss", device="cuda", capture=False, burn_in=(0, 2))
     assert_same_training(on_device(replace(settings, compile=False), data), on_device(settings, data))

@@ -1,4 +1,4 @@
-"""The command line: one module per command, no logic of its own."""
+"""The command line: one module per command, which reads arguments, calls the library and prints."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "report": "oneofmany.cli.report:report",
     "demo": "oneofmany.cli.demo:demo",
 }
-"""Where every command lives; only the one that is called is imported."""
+"""The function of every command; only the one that is called is imported."""
 OWN_ARGUMENTS = ("train", "sweep")
-"""Commands that read their arguments themselves: their fields depend on the recipe."""
+"""Commands that read their arguments themselves, because their fields depend on the recipe."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -48,13 +48,13 @@ def run(arguments: list[str]) -> int:
         return _dispatch(arguments)
     except ValueError as error:
         return _fail(str(error), 2)
-    except BrokenPipeError:  # the reader of our output has gone: nobody to tell
+    except BrokenPipeError:  # nobody reads the output any more, for example in ``| head``
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         return _fail("stopped", 130)
     except MemoryError:
-        return _fail("not enough memory: ask for less at once", 1)
+        return _fail("not enough memory: use a smaller batch or less data", 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 1 if error.errno in FULL_DISK else 2)
@@ -89,7 +89,7 @@ def _dispatch(arguments: list[str]) -> int:
         return _load(tree[name])(rest)
     import tyro
 
-    # Flags alone (--force), not pairs of them (--force, --no-force).
+    # A flag is --force, without its counterpart --no-force.
     config = (tyro.conf.FlagCreatePairsOff,)
     result = tyro.cli(_load(tree[name]), prog=f"{program} {name}", args=rest, config=config)
     return result if isinstance(result, int) else 0
@@ -101,10 +101,10 @@ def _load(place: str) -> Callable[..., Any]:
 
 
 def _print_commands(program: str, tree: dict[str, Any]) -> None:
-    print(f"usage: {program} COMMAND ...\n\ncommands (each has --help with an example):")
+    print(f"usage: {program} COMMAND ...\n\ncommands (COMMAND --help shows the options and an example):")
     for name, place in tree.items():
         if isinstance(place, dict):
-            about = f"{', '.join(place)}"
+            about = f"Build, import, export and describe data: {', '.join(place)}."
         else:
             about = (_load(place).__doc__ or "").strip().split("\n")[0]
         print(f"  {name:<12} {about}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from oneofmany.cli.evaluate import SUBSETS, print_table
+from oneofmany.cli.options import Json, option
 
 
 def compare(
@@ -16,21 +17,21 @@ def compare(
     second: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")],
     *,
-    name: str | None = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    name: Annotated[str | None, option("NAME", "the name of the data file")] = None,
+    as_json: Json = False,
 ) -> None:
     """Compare two runs on the same queries, with the exact McNemar test.
 
     Example: oneofmany compare runs/nqueens/selectr/42 runs/nqueens/minloss/42 data/nqueens-test.safetensors
 
-    Both runs must have been evaluated on the data before. What counts is one trajectory, the first start. p is the
-    two-sided probability of counts as uneven as these, or more so, if both runs were equally good.
+    Evaluate both runs on the data first, with `oneofmany evaluate`. Only the first start of a query counts. p is the
+    two-sided probability of counts at least this unequal if both runs were equally good.
 
     Args:
-        first: a run folder or a record (.json).
-        second: another one.
+        first: the first run: a run folder or a record (.json).
+        second: the second run.
         data: the data file.
-        name: of the kept predictions; the data file's by default.
+        name: name of the saved predictions.
         as_json: print JSON.
     """
     from oneofmany.evaluation import compare_runs

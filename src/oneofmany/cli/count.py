@@ -1,8 +1,9 @@
-"""``oneofmany count``: how many solutions queries have."""
+"""``oneofmany count``: count the solutions of queries."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -10,18 +11,22 @@ from oneofmany.cli.reading import find_task, read_queries
 from oneofmany.cli.terminal import progress, say
 
 AT_ONCE = 4096
-"""So few queries are counted without a sign of progress."""
+"""Up to this many queries are counted without showing progress."""
 
 
-def count(task: tyro.conf.Positional[str], file: tyro.conf.Positional[Path], limit: int = 1_000_000) -> int:
-    """Count the solutions of every query of a file, one number a line, in the order of the input.
+def count(
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")],
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
+    limit: int = 1_000_000,
+) -> int:
+    """Count the solutions of every query in a file and print one number per line.
 
     Example: oneofmany count sudoku puzzles.txt --limit 1000
 
     Args:
         task: nqueens, futoshiki or sudoku.
-        file: one query a line; - is standard input.
-        limit: stop counting a query there; the number printed is then the limit, and a line on stderr says so.
+        file: a text file with one query per line; - reads standard input.
+        limit: stop counting a query at this number; a line on stderr names every query that reaches it.
     """
     read = read_queries(find_task(task), file)
     from oneofmany.solving import count_solutions

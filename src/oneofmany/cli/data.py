@@ -8,33 +8,34 @@ from typing import Annotated, Literal
 
 import tyro
 
+from oneofmany.cli.options import Flag, Json, option
 from oneofmany.cli.terminal import progress, results, say
 from oneofmany.data.splits import Split
 from oneofmany.files import FileError, check_writable
 
-Positional = tyro.conf.Positional
+SplitOption = Annotated[Split | None, option("{train,dev,test}", "queries of all splits")]
 
 
 def nqueens(
     size: int,
     blanks: int,
     out: Path,
-    queries: int | None = None,
-    split: Split | None = None,
+    queries: Annotated[int | None, option("N", "all that exist; needed above 12 queens")] = None,
+    split: SplitOption = None,
     seed: int = 0,
-    force: bool = False,
+    force: Flag = False,
 ) -> None:
-    """Build N-Queens queries by blanking rows of boards of non-attacking queens.
+    """Build N-Queens queries: boards of non-attacking queens with some rows left blank.
 
     Example: oneofmany data nqueens --size 10 --blanks 5 --out train.safetensors
 
     Args:
-        size: how many queens.
-        blanks: how many rows are blank.
-        out: the file to write.
-        queries: how many distinct queries; all that exist by default (needed above 12 queens).
-        split: only queries of this split, which a hash of the query decides; all by default.
-        seed: order of the listed solutions, and which queries are drawn.
+        size: number of queens, which is also the number of rows and columns.
+        blanks: number of blank rows.
+        out: the file to write (.safetensors).
+        queries: number of distinct queries.
+        split: build only the queries of this split; a hash of the query decides its split.
+        seed: random seed of the queries and of the order of their listed solutions.
         force: overwrite an existing file.
     """
     check_writable(out, force)
@@ -49,24 +50,24 @@ def futoshiki(
     queries: int,
     out: Path,
     inequalities: int = 5,
-    split: Split | None = None,
+    split: SplitOption = None,
     seed: int = 0,
     neighbours: Literal["horizontal", "all"] = "horizontal",
-    force: bool = False,
+    force: Flag = False,
 ) -> None:
     """Build Futoshiki queries from uniformly random Latin squares.
 
     Example: oneofmany data futoshiki --size 6 --blanks 18 --inequalities 5 --queries 10000 --out test.safetensors
 
     Args:
-        size: how many rows, columns and values.
-        blanks: how many cells are blank.
-        queries: how many distinct queries.
-        out: the file to write.
-        inequalities: how many of each direction are drawn, with replacement.
-        split: only queries of this split, which a hash of the query decides; all by default.
-        seed: the same seed gives the same bytes.
-        neighbours: inequalities between horizontal neighbours (the authors' code) or all adjacent cells (the text).
+        size: number of rows, columns and values.
+        blanks: number of blank cells.
+        queries: number of distinct queries.
+        out: the file to write (.safetensors).
+        inequalities: number of inequalities drawn for each direction (< and >), with replacement.
+        split: build only the queries of this split; a hash of the query decides its split.
+        seed: random seed; the same seed gives the same file.
+        neighbours: inequalities between horizontal neighbours (the authors' code) or all adjacent cells (the paper).
         force: overwrite an existing file.
     """
     check_writable(out, force)
@@ -79,30 +80,30 @@ def sudoku(
     split: Split,
     queries: int,
     out: Path,
-    clues: Path | None = None,
+    clues: Annotated[Path | None, option("FILE", "minimal puzzles are generated")] = None,
     seed: int = 0,
     size: int = 9,
-    ms_queries: int | None = None,
-    listed: int | None = None,
-    givens: tuple[int, int] | None = None,
+    ms_queries: Annotated[int | None, option("N", "half of the queries")] = None,
+    listed: Annotated[int | None, option("N", "5 for --split train, otherwise all")] = None,
+    givens: Annotated[tuple[int, int] | None, option("LOW HIGH", "17 34 with --clues, 22 34 without")] = None,
     split_by: Literal["grid-class", "puzzle"] = "grid-class",
-    force: bool = False,
+    force: Flag = False,
 ) -> None:
-    """Build Sudoku queries, half with one solution and half with 2 to 50, evenly over the numbers of givens.
+    """Build Sudoku queries: half with one solution, half with 2 to 50, spread evenly over the number of givens.
 
     Example: oneofmany data sudoku --clues sudoku17.txt --split train --queries 20000 --out train.safetensors
 
     Args:
-        split: train, dev or test; a hash of the solution grid's symmetry class decides.
-        queries: how many distinct queries.
-        out: the file to write.
-        clues: list of puzzles with one solution, one a line (17-clue puzzles, for example); own minimal ones without.
-        seed: the same seed gives the same bytes.
-        size: 9, or another size (4, 6, 16, 25, ...) without --clues.
-        ms_queries: how many queries have several solutions; half by default.
-        listed: list at most so many solutions, a fair sample; 5 in training and all elsewhere by default.
-        givens: lowest and highest number of givens; 17 34 with --clues, 22 34 without.
-        split_by: split by the solution grid's symmetry class, or by puzzle for comparison.
+        split: the split; a hash of the solution grid's symmetry class decides the split of a query.
+        queries: number of distinct queries.
+        out: the file to write (.safetensors).
+        clues: a text file of puzzles with one solution, one per line, for example 17-clue puzzles.
+        seed: random seed; the same seed gives the same file.
+        size: number of rows, columns and values; other sizes than 9 (4, 6, 16, 25, ...) only without --clues.
+        ms_queries: number of queries with several solutions (MS).
+        listed: list at most this many solutions per query, a random sample.
+        givens: lowest and highest number of givens.
+        split_by: split by the symmetry class of the solution grid, or by puzzle for comparison.
         force: overwrite an existing file.
     """
     check_writable(out, force)
@@ -126,22 +127,21 @@ def sudoku(
 
 def benchmark(
     out: Path,
-    clues: Path | None = None,
-    only: tuple[str, ...] = (),
-    sizes: bool = False,
-    force: bool = False,
+    clues: Annotated[Path | None, option("FILE", "minimal puzzles are generated")] = None,
+    only: Annotated[tuple[str, ...], option("NAME ...", "all of the paper's data sets")] = (),
+    sizes: Flag = False,
+    force: Flag = False,
 ) -> None:
-    """Build the data sets of the benchmark with their fixed seeds; files that exist are left alone.
+    """Build the data sets of the benchmark with their fixed seeds; existing files are kept.
 
     Example: oneofmany data benchmark --clues sudoku17.txt --out data
 
     Args:
-        out: the folder to fill; it is made where it does not exist.
-        clues: list of 17-clue puzzles for the Sudoku sets; without it they come from our own minimal puzzles and are
-            named sudoku-own-....
-        only: names of the sets to build, for example nqueens-train nqueens-dev; all of the paper's by default.
+        out: the folder for the files; it is created if it does not exist.
+        clues: a text file of 17-clue puzzles for the Sudoku data. Without it the files are named sudoku-own-....
+        only: names of the data sets to build, for example nqueens-train nqueens-dev.
         sizes: also build the larger boards, such as nqueens-size-20-test.
-        force: build and overwrite files that exist.
+        force: build existing files again and overwrite them.
     """
     from oneofmany.data.benchmark import BENCHMARK, EXPERIMENTS, SIZES, build_benchmark, file_name
 
@@ -155,20 +155,25 @@ def benchmark(
     for name in dict.fromkeys((*(only or BENCHMARK), *(SIZES if sizes else ()))):
         path = out / file_name(name, clues)
         if path.exists() and not force:
-            say(f"{path} exists and is left alone")
+            say(f"{path} exists and is kept; --force builds it again")
             continue
         _save(build_benchmark(name, clues), path, force)
 
 
-def import_pairs(pairs: Positional[Path], out: Path, task: str | None = None, force: bool = False) -> None:
+def import_pairs(
+    pairs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PAIRS")],
+    out: Path,
+    task: Annotated[str | None, option("TASK", "lists of numbers without rules")] = None,
+    force: Flag = False,
+) -> None:
     """Group your own input-output pairs into queries with their listed solutions.
 
     Example: oneofmany data import pairs.jsonl --out mine.safetensors
 
     Args:
         pairs: a .jsonl or .parquet file of records with the fields input and output.
-        out: the file to write.
-        task: nqueens, futoshiki or sudoku if the pairs are in its text form: then outputs are checked by the rules.
+        out: the file to write (.safetensors).
+        task: nqueens, futoshiki or sudoku, if the pairs are in its text form; its rules then check every output.
         force: overwrite an existing file.
     """
     check_writable(out, force)
@@ -180,15 +185,20 @@ def import_pairs(pairs: Positional[Path], out: Path, task: str | None = None, fo
     say(f"wrote {out}")
 
 
-def export(file: Positional[Path], out: Path, pairs: bool = False, force: bool = False) -> None:
-    """Write a data set as Parquet.
+def export(
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
+    out: Path,
+    pairs: Flag = False,
+    force: Flag = False,
+) -> None:
+    """Write a data set as a Parquet file.
 
     Example: oneofmany data export train.safetensors --out train.parquet
 
     Args:
-        file: the data set.
+        file: the data file.
         out: the .parquet file to write.
-        pairs: one row for each (input, output) pair, as `data import` reads them, instead of one for each query.
+        pairs: write one row per (input, output) pair, as `data import` reads them, instead of one per query.
         force: overwrite an existing file.
     """
     check_writable(out, force)
@@ -199,13 +209,13 @@ def export(file: Positional[Path], out: Path, pairs: bool = False, force: bool =
     say(f"wrote {out}")
 
 
-def show(file: Positional[Path], as_json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> None:
-    """Describe a data set: Table 1's statistics, histograms, and how far two solutions of a query lie apart.
+def show(file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")], as_json: Json = False) -> None:
+    """Describe a data set: the statistics of the paper's Table 1, and histograms of solutions and givens.
 
     Example: oneofmany data show train.safetensors
 
     Args:
-        file: the data set.
+        file: the data file.
         as_json: print JSON.
     """
     from oneofmany.data.dataset import Dataset

@@ -1,4 +1,4 @@
-"""``oneofmany demo``: in a few minutes on a laptop, training on one of many works where naive training fails."""
+"""``oneofmany demo``: a few minutes on a laptop that show one-of-many training work and naive training fail."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from oneofmany.evaluation.record import SUBSETS
 
 TRAINED = {
     "naive": "every listed solution is a target at once (Eq. 1)",
-    "minloss": "only the listed solution that is nearest to the prediction",
+    "minloss": "only the listed solution that is closest to the prediction",
     "selectr": "a second network learns which listed solution to train on",
 }
 SHOWN_STEPS = (1, 4, 8)
 
 
 def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
-    """Train 8 queens with Naive, MinLoss and SelectR, compare them, solve two boards and write a report.
+    """Train on 8 queens with Naive, MinLoss and SelectR, compare them, solve a board and write a report.
 
     Example: oneofmany demo --out demo
 
     Args:
-        out: the folder for data, runs and report; a demo that was stopped goes on where it stood.
-        jobs: how many trainings run at a time.
+        out: the folder for data, runs and report; the same command continues a demo that was stopped.
+        jobs: number of trainings at a time.
     """
     from oneofmany.cli.sweep import sweep
     from oneofmany.data import Dataset
@@ -38,14 +38,14 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     from oneofmany.report import read_records, trace_runs, write_report
 
     console = results()
-    say("1. data: 8 queens, two of them given (the first call compiles the enumerator, about half a minute)")
+    say("1. data: 8 queens, two of them given (the first time, the enumerator is compiled: about half a minute)")
     files = {part: find_benchmark(f"nqueens-tiny-{part}", out / "data") for part in ("train", "dev", "test")}
     test = Dataset.load(files["test"])
     row = int(np.flatnonzero(test.total == 3)[0])
     console.print(f"\nA query of the test set and all of its {test.total[row]} solutions", style="bold")
     _draw(console, test, row, test.solutions_of(row))
 
-    say("2. training the same small network with three objectives, equally many updates each, two minutes or so:")
+    say("2. training the same small network with three objectives and equally many updates (about two minutes):")
     for objective, what in TRAINED.items():
         say(f"   {objective:8} {what}")
     names = [f"nqueens/{objective}/tiny" for objective in TRAINED]
@@ -57,7 +57,7 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     records = read_records(list(runs.values()))
     console.print(_table(records, len(test), int(test.multiple.sum())))
 
-    say("3. two networks on one board, step by step; the report shows more of them")
+    say("3. two networks on one board, step by step; the report shows more boards")
     row = _telling_row(test, runs)
     for objective in ("naive", "minloss"):
         _solve(console, test, row, runs[objective], objective)
@@ -68,7 +68,7 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
         report = out / "report.html"
         write_report(records, report, force=True, viewers=trace_runs(runs.values(), test), tell=say)
         console.print(f"\nThe report, with a viewer that steps through such boards: {report.resolve()}")
-    console.print("Go on: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
+    console.print("Next: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
     return 0
 
 
@@ -85,7 +85,7 @@ def _table(records: list[Record], queries: int, several: int) -> Table:
 
 
 def _telling_row(test: Any, runs: dict[str, Path]) -> int:
-    """A query that MinLoss answers and Naive does not, with several solutions if there is one."""
+    """A query that MinLoss solves and Naive does not, with several solutions if possible."""
     valid = {}
     for objective in ("naive", "minloss"):
         file = next((runs[objective] / "predictions").glob("*.safetensors"))
@@ -102,7 +102,7 @@ def _score(score: Score) -> str:
 
 
 def _solve(console: Any, data: Any, row: int, run: Path, objective: str) -> None:
-    """The network's answer after some of its steps, and whether the last one is valid."""
+    """Print the network's answers after some of its steps, and whether the last one is valid."""
     import oneofmany
     from oneofmany.data import DeviceData
     from oneofmany.networks import draw_noise
@@ -112,7 +112,7 @@ def _solve(console: Any, data: Any, row: int, run: Path, objective: str) -> None
     everything = DeviceData(data).batch(torch.arange(len(data)))
     batch = everything[row : row + 1]
     steps = saved.settings.test_steps or saved.settings.steps
-    # The noise that the evaluation drew for this query.
+    # The same noise as in the evaluation of this query.
     noise = draw_noise(network, everything, torch.Generator().manual_seed(0))[row : row + 1]
     with torch.no_grad():
         logits = network(batch, steps=steps, noise=noise)

@@ -1,25 +1,23 @@
-"""``oneofmany doctor``: what is installed, what there is to compute with, and how fast it is."""
+"""``oneofmany doctor``: check the installation, the devices and their speed."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated
 
-import tyro
-
+from oneofmany.cli.options import Json
 from oneofmany.doctor import Facts, examine, works
 from oneofmany.extras import OPTIONAL
 
 
-def doctor(as_json: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
-    """Show versions, devices and speeds, what is missing, and whether the bundled weights load.
+def doctor(as_json: Json = False) -> int:
+    """Check the installation: versions, devices, speeds, missing packages and the bundled weights.
 
     Example: oneofmany doctor
 
-    The exit code is 1 where something that is needed does not work. A missing optional package is not a failure: its
-    line says what it is for and how to install it.
+    The exit code is 1 if something required does not work. A missing optional package is not a failure; its line says
+    what it is for and how to install it.
 
     Args:
         as_json: print JSON.

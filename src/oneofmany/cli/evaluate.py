@@ -1,4 +1,4 @@
-"""``oneofmany evaluate``: accuracy by validity of a run on a data file."""
+"""``oneofmany evaluate``: the share of valid answers of a run on a data file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from oneofmany.cli.options import Flag, Json, option
 from oneofmany.cli.terminal import progress, say
 
 if TYPE_CHECKING:
@@ -24,45 +25,46 @@ def evaluate(
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")],
     *,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
-    steps: int | None = None,
+    as_json: Json = False,
+    steps: Annotated[int | None, option("N", "the network's number of test steps")] = None,
     starts: int = 1,
     choose: Literal["residual", "confidence"] = "residual",
     seed: int = 0,
     batch: int = 1024,
     device: Literal["auto", "cpu", "cuda"] = "auto",
-    precision: Literal["float32", "bfloat16", "float16"] | None = None,
-    patience: int | None = None,
-    name: str | None = None,
-    force: bool = False,
+    precision: Annotated[
+        Literal["float32", "bfloat16", "float16"] | None,
+        option("{float32,bfloat16,float16}", "float32 on a CPU; on a GPU float16 for the NLM, bfloat16 for the others"),
+    ] = None,
+    patience: Annotated[int | None, option("N", "never stop early")] = None,
+    name: Annotated[str | None, option("NAME", "the name of the data file")] = None,
+    force: Flag = False,
 ) -> None:
-    """Evaluate a network: an answer is right where it keeps the givens and every rule, listed or not.
+    """Evaluate a network: the share of answers that keep the givens and satisfy every rule, listed or not.
 
     Example: oneofmany evaluate runs/nqueens/minloss/42 data/nqueens-test.safetensors
 
     Example: oneofmany evaluate runs/first data/nqueens-test.safetensors --steps 64 --starts 8
 
-    Brackets hold the 95 % Wilson interval. A run folder keeps the predictions in RUN/predictions, from where they are
-    taken the next time; `compare`, `record` and `report` need them.
+    Brackets show the 95 % Wilson interval. If RUN is a run folder, the predictions are saved in RUN/predictions and
+    reused the next time; `compare`, `record` and `report` need them.
 
     Args:
         run: a run folder, a weights file, or the name of a bundled network.
         data: the data file.
         as_json: print JSON.
-        steps: how many steps the network runs; its own number for test time by default.
-        starts: how many noisy starts are tried for every query. Results are then told apart: of the first one, of the
-            one that is chosen without knowing the rules, and of any valid one, for users who have a checker.
-        choose: which start is chosen without the rules: whose belief moved least in the last step, or the surest.
-        seed: of the noise; the same seed and batch give the same answers.
-        batch: how many queries are answered at once.
-        device: auto takes a GPU where there is one.
-        precision: of the network's activations. By default float32 on a CPU; on a GPU float16 for the NLM, bfloat16 for
-            the others.
-        patience: stop a query once its answer has not changed for so many steps: with 8, several times quicker and
-            hardly ever another answer. Off by default.
-        name: under which a run folder keeps the predictions; the data file's by default, with steps, starts, choose,
-            seed and patience where they are unusual, such as nqueens-test-starts8.
-        force: evaluate again and overwrite what was kept.
+        steps: number of network steps.
+        starts: number of noisy starts per query. With several, the table has three columns:
+            the first start, the start chosen without the rules, and any valid start (for users with a checker).
+        choose: how to choose a start without the rules: the smallest change in the last step, or highest confidence.
+        seed: random seed of the noise; the same seed and batch give the same answers.
+        batch: number of queries per batch.
+        device: where the network runs; auto is a GPU if there is one.
+        precision: precision of the network's activations.
+        patience: stop a query when its answer has not changed for this many steps.
+            With 8, this is several times faster and almost never changes the answer.
+        name: name of the saved predictions. Unusual options are added to the default, as in nqueens-test-starts8.
+        force: evaluate again and overwrite the saved predictions.
     """
     import torch
 
@@ -91,29 +93,29 @@ def evaluate(
                 tell=tell,
             )
         except torch.OutOfMemoryError:
-            raise ValueError(f"--batch: the GPU has not enough memory for {batch} queries at once") from None
+            raise ValueError(f"--batch: the GPU does not have enough memory for {batch} queries at once") from None
     if as_json:
         print(json.dumps(as_dictionary(evaluated), indent=2))
     else:
         print_scores(evaluated)
     if evaluated.reused:
-        say(f"these predictions were there already, in {evaluated.file}; --force evaluates again")
+        say(f"reused the predictions in {evaluated.file}; --force evaluates again")
     elif evaluated.file is not None:
         about = evaluated.about
-        say(f"{about['seconds']:.1f} s on {about['environment']['device']}, predictions kept in {evaluated.file}")
+        say(f"{about['seconds']:.1f} s on {about['environment']['device']}, predictions saved in {evaluated.file}")
     if evaluated.file is not None and not (Path(run) / "result.json").exists():
         say(f"{run} is not finished: these are its best weights so far")
 
 
 def as_dictionary(evaluated: Evaluated) -> dict[str, Any]:
-    """The scores, then how they came about."""
+    """The scores, followed by how they were computed."""
     about = {key: value for key, value in evaluated.about.items() if key != "summary"}
     file = None if evaluated.file is None else str(evaluated.file)
     return evaluated.summary | about | {"file": file, "reused": evaluated.reused}
 
 
 def print_scores(evaluated: Evaluated) -> None:
-    """A table of the accuracies, one column for each way to choose among starts, and what is told beside them."""
+    """Print a table of accuracies, with one column for each way to choose among starts."""
     about, summary = evaluated.about, evaluated.summary
     data = about["data"]
     how = [f"{about['network']} network"]
@@ -131,7 +133,7 @@ def print_scores(evaluated: Evaluated) -> None:
 
 
 def print_table(title: str, names: list[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table in its whole width, also where the terminal is narrow; cells are words, counts and scores."""
+    """Print a table without cutting it on narrow terminals; cells are words, counts and scores."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for place, text in enumerate(names):
         table.add_column(text, justify="right" if place else "left", no_wrap=True)
@@ -143,7 +145,7 @@ def print_table(title: str, names: list[str], rows: Iterable[Sequence[Any]]) -> 
 
 
 def score_text(score: dict[str, Any]) -> str:
-    """Accuracy with its interval in percent, or a dash where there is no query."""
+    """Accuracy with its interval in percent, or a dash if there are no queries."""
     if score["accuracy"] is None:
         return "-"
     return f"{100 * score['accuracy']:.2f} % [{100 * score['low']:.2f}, {100 * score['high']:.2f}]"

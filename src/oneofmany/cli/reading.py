@@ -1,4 +1,4 @@
-"""Queries from a file of text: the good ones, and what is wrong with the others."""
+"""Read queries from text files; bad lines are reported and skipped."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from oneofmany.problems import TASKS, Query, Task
 
 @dataclass(frozen=True)
 class Read:
-    """What a file held: queries with the number of their (first) line, and sentences about bad lines."""
+    """The content of a file: queries with the number of their first line, and one sentence for every bad line."""
 
     queries: list[tuple[int, Query]]
     complaints: list[str]
 
 
 def find_task(name: str) -> Task:
-    """The task of that name."""
+    """The task with this name; ValueError if there is none."""
     if name not in TASKS:
         raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {name!r}")
     return TASKS[name]
 
 
 def read_queries(task: Task, file: Path) -> Read:
-    """Read one query a line (``-`` is standard input); drawn Futoshiki grids are separated by empty lines."""
+    """Read one query per line (``-`` is standard input); drawn Futoshiki grids are separated by empty lines."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise FileError(f"{file} cannot be read: {why}") from None
     queries, complaints = [], []
     for number, block in _blocks(task, text):
@@ -39,12 +39,12 @@ def read_queries(task: Task, file: Path) -> Read:
         except ValueError as error:
             complaints.append(f"line {number}: {error}")
     if not queries and not complaints:
-        raise FileError(f"{file} holds no query")
+        raise FileError(f"{file} contains no query")
     return Read(queries, complaints)
 
 
 def _blocks(task: Task, text: str) -> list[tuple[int, str]]:
-    """Texts of one query each, with the number of their first line."""
+    """The text of every query, with the number of its first line."""
     blocks: list[tuple[int, str]] = []
     drawn = False
     for number, line in enumerate(text.split("\n"), 1):

@@ -1,4 +1,4 @@
-"""``oneofmany record``: the records of runs as JSON files, small enough to publish."""
+"""``oneofmany record``: write the records of runs as JSON files that are small enough to publish."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from typing import Annotated
 
 import tyro
 
+from oneofmany.cli.options import Flag
 from oneofmany.cli.terminal import say
 from oneofmany.files import FileError, check_writable
 
 
 def record(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...")],
+    runs: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...", help_behavior_hint="(required)")
+    ],
     *,
     out: Path,
-    force: bool = False,
+    force: Flag = False,
 ) -> None:
-    """Write the record of every run, all that a report needs of it, as one JSON file named from recipe and seed.
+    """Write a record of every run: a small JSON file, named after recipe and seed, with all that a report needs.
 
     Example: oneofmany record runs/nqueens/*/42 --out records/nqueens
 
     Args:
-        runs: run folders; the logs that a sweep puts beside them are passed over.
-        out: the folder for the files; it is made where it does not exist.
+        runs: run folders; the log files of a sweep are ignored.
+        out: the folder for the files; it is created if it does not exist.
         force: overwrite existing files.
     """
     from oneofmany.evaluation import read_record, save_record
 
     runs = tuple(run for run in runs if run.suffix != ".log" or run.is_dir())
     if not runs:
-        raise ValueError("name one run folder or more")
+        raise ValueError("name at least one run folder")
     records = {}
     sources: dict[Path, Path] = {}
     for run in runs:
@@ -49,6 +52,6 @@ def record(
         save_record(one, path, force)
         print(path)
         if not one.finished:
-            say(f"{sources[path]} is not finished, which its record says")
+            say(f"{sources[path]} is not finished; its record says so")
         if not one.evaluations:
             say(f"{sources[path]} has no evaluations: run `oneofmany evaluate {sources[path]} DATA` first")

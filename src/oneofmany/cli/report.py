@@ -1,22 +1,26 @@
-"""``oneofmany report``: tables, figures and boards of runs as one HTML file."""
+"""``oneofmany report``: one HTML file with tables, figures and boards of runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
+from oneofmany.cli.options import Flag, option
 from oneofmany.cli.terminal import say
 
 
 def report(
-    runs: tyro.conf.Positional[tuple[Path, ...]],
+    runs: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN ...", help_behavior_hint="(required)")
+    ],
     out: Path,
-    export: Path | None = None,
-    boards: Path | None = None,
-    force: bool = False,
+    export: Annotated[Path | None, option("DIR", "not written")] = None,
+    boards: Annotated[Path | None, option("FILE", "no board viewer")] = None,
+    force: Flag = False,
 ) -> None:
-    """Make one self-contained HTML file from runs: tables of their accuracy, figures, and a board viewer.
+    """Write one self-contained HTML file about runs: tables of their accuracy, figures and a board viewer.
 
     Example: oneofmany report runs/ records/ --out report.html --export figures/
 
@@ -25,8 +29,8 @@ def report(
     Args:
         runs: run folders, record files (.json), or folders that are searched for both.
         out: the HTML file to write.
-        export: also write every table (CSV, Markdown) and figure (SVG, PNG) into this folder.
-        boards: a data file; its first MS queries are answered by the networks of the run folders in the board viewer.
+        export: also write every table (CSV, Markdown) and figure (SVG, PNG) to this folder.
+        boards: a data file; the board viewer shows how the run folders' networks answer its first MS queries.
         force: overwrite existing files.
     """
     from oneofmany.extras import require

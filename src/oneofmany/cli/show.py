@@ -1,12 +1,14 @@
-"""``oneofmany show``: queries and their solutions as boards."""
+"""``oneofmany show``: draw queries and their solutions as boards."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import tyro
 
+from oneofmany.cli.options import Flag, option
 from oneofmany.cli.reading import read_queries
 from oneofmany.cli.terminal import draw_boards, results, say
 from oneofmany.data.dataset import Dataset
@@ -14,35 +16,38 @@ from oneofmany.problems import TASKS, Query
 
 
 def show(
-    source: tyro.conf.Positional[str],
-    query: tyro.conf.Positional[str | None] = None,
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA|TASK")],
+    query: Annotated[
+        str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[QUERY|FILE]", help_behavior_hint="")
+    ] = None,
     *,
-    rows: tuple[int, ...] = (),
+    rows: Annotated[tuple[int, ...], option("ROW ...", "the first ones")] = (),
     number: int = 3,
     solutions: int = 4,
-    ms: bool = False,
+    ms: Flag = False,
 ) -> int:
     """Draw queries with their solutions as boards.
 
     Example: oneofmany show train.safetensors --ms --number 2
+
     Example: oneofmany show nqueens "3 . 5 . . . 2 ."
 
     Args:
-        source: a data set, or the name of a task followed by a query.
-        query: with a task: a query in its text form, or a file of queries.
-        rows: with a data set: which queries, counted from 0.
-        number: with a data set: how many queries from the start, where --rows is not given.
-        solutions: draw at most so many solutions of a query.
-        ms: with a data set: only queries with several solutions.
+        source: a data file, or a task (nqueens, futoshiki, sudoku) followed by a query.
+        query: with a task: a query in its text form, or a text file of queries.
+        rows: with a data file: the numbers of the queries to draw, counted from 0.
+        number: with a data file and without --rows: the number of queries to draw.
+        solutions: draw at most this many solutions per query.
+        ms: with a data file: draw only queries with several solutions.
     """
     if solutions < 0 or number < 1:
-        raise ValueError(f"expected --solutions from 0 and --number from 1, got {solutions} and {number}")
+        raise ValueError(f"expected --solutions of at least 0 and --number of at least 1, got {solutions} and {number}")
     if source in TASKS:
         if query is None:
-            raise ValueError(f"say which query of {source} to show, as text or as a file")
+            raise ValueError(f"name the query of {source} to show, as text or as a file")
         return _show_text(source, query, solutions)
     if query is not None:
-        raise ValueError(f"{source!r} is no task (expected one of {', '.join(TASKS)}), so no query can follow it")
+        raise ValueError(f"{source!r} is not a task (expected one of {', '.join(TASKS)}), so a query cannot follow it")
     dataset = Dataset.load(source)
     picked = list(rows) or np.flatnonzero(dataset.multiple if ms else np.ones(len(dataset), bool))[:number].tolist()
     for row in picked:

@@ -1,4 +1,4 @@
-"""``oneofmany solve``: answers to queries from a network, from the enumerator, or from both."""
+"""``oneofmany solve``: answer queries with a network, with the exact enumerator, or with both."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 import tyro
 
 import oneofmany
+from oneofmany.cli.options import Flag, Json, option
 from oneofmany.cli.reading import Read, find_task, read_queries
 from oneofmany.cli.terminal import draw_boards, progress, results, say
 from oneofmany.networks.inference import StartCriterion
@@ -23,29 +24,31 @@ from oneofmany.runs.devices import usable_device
 from oneofmany.solving import Answer, Solver, bundled, fall_back, prepare, solve_exactly
 
 FEW = 20
-"""So many queries of a file are drawn as boards on a terminal."""
+"""Up to this many queries of a file are drawn as boards on a terminal."""
 WEIGHING = 16
 """Noisy starts over which the probability of a solution is averaged."""
 
 
 def solve(
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")],
-    query: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[QUERY|FILE]")] = None,
+    query: Annotated[str | None, tyro.conf.Positional, option("[QUERY|FILE]", "-")] = None,
     *,
-    weights: str | None = None,
-    exact: bool = False,
-    fallback: Literal["exact"] | None = None,
-    distinct: int | None = None,
-    list_all: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    weights: Annotated[str | None, option("WEIGHTS", "the bundled network of the task")] = None,
+    exact: Flag = False,
+    fallback: Annotated[Literal["exact"] | None, option("exact", "none")] = None,
+    distinct: Annotated[int | None, option("N", "one answer")] = None,
+    list_all: Annotated[bool, tyro.conf.arg(name="all", help_behavior_hint="")] = False,
     limit: int = 1000,
-    steps: int | None = None,
-    starts: int | None = None,
+    steps: Annotated[
+        int | None, option("N", "the network's test steps, or until the answer has not changed for 8 steps")
+    ] = None,
+    starts: Annotated[int | None, option("N", "1; with --all 16; with --distinct up to 8 per answer")] = None,
     choose: StartCriterion = "residual",
     seed: int = 0,
     batch: int = 256,
     device: str = "cpu",
-    boards: bool = False,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    boards: Flag = False,
+    as_json: Json = False,
 ) -> int:
     """Answer queries with a trained network, with the exact enumerator, or with both.
 
@@ -55,29 +58,28 @@ def solve(
 
     Example: oneofmany solve sudoku puzzles.txt --exact --json
 
-    A query on the command line is drawn as a board, and so are the queries of a file on a terminal, up to 20. Else an
-    answer is a line of fields separated by tabs: the solution, valid or invalid or no solution, the network's
-    probability of it, who answered, and the query's line.
+    A query on the command line is drawn as a board. On a terminal, up to 20 queries of a file are drawn too. Otherwise
+    every answer is a line of tab-separated fields: the solution; valid, invalid or no solution; the network's
+    probability; network or exact; and the line number of the query.
 
     Args:
         task: nqueens, futoshiki or sudoku.
-        query: a query in the task's text form, a file with one query a line, or - for standard input.
-        weights: a bundled network's name, a weights file or a run folder; the bundled network of the task by default.
-        exact: use the enumerator alone.
-        fallback: exact: answer from the enumerator where the network's answer is not valid.
-        distinct: so many different answers to every query, from noisy starts; valid ones come first.
-        list_all: list all solutions, the network's likeliest first. The probability of a solution is the product over
-            the variables, averaged over noisy starts; a share is that over the sum of all listed solutions.
-        limit: with --all: list at most so many solutions of a query.
-        steps: how many steps the network runs; its own number by default.
-        starts: how many noisy starts are tried: 1 by default, and one of them answers, chosen without the rules. With
-            --distinct at most 8 for each answer, with --all 16 by default.
-        choose: which start answers: whose belief moved least in the last step, or the surest.
-        seed: of the noise; the same seed gives the same answers.
-        batch: how many queries are answered at once.
+        query: a query in the task's text form, a text file with one query per line, or - for standard input.
+        weights: the name of a bundled network, a weights file, or a run folder.
+        exact: use only the exact enumerator, not a network.
+        fallback: exact: use the enumerator if the network's answer is not valid.
+        distinct: find up to this many different answers per query, from noisy starts; valid ones come first.
+        list_all: list all solutions, the most probable for the network first.
+            The share of a solution is its probability, averaged over noisy starts, divided by the sum over all listed.
+        limit: with --all: list at most this many solutions per query.
+        steps: run exactly this many network steps.
+        starts: number of noisy starts per query; one of them is chosen without the rules.
+        choose: how to choose a start: the smallest change in the last step (residual), or the highest confidence.
+        seed: random seed of the noise; the same seed gives the same answers.
+        batch: number of queries per batch.
         device: where the network runs: cpu, cuda, cuda:1, ...
-        boards: draw boards.
-        as_json: print one JSON object for every answer, one a line.
+        boards: always draw boards.
+        as_json: print one JSON object per answer, one per line.
     """
     _check_options(weights, exact, fallback, distinct, list_all, limit, steps, starts, boards, as_json)
     kind = find_task(task)
@@ -142,7 +144,7 @@ def _check_options(
 ) -> None:
     of_network = {"--weights": weights, "--fallback": fallback, "--steps": steps, "--starts": starts}
     if exact and (given := [name for name, value in of_network.items() if value is not None]):
-        raise ValueError(f"--exact uses the enumerator alone: leave out {' and '.join(given)}")
+        raise ValueError(f"--exact uses only the enumerator: leave out {' and '.join(given)}")
     if list_all and (distinct or fallback):
         raise ValueError("--all lists every solution: leave out --distinct and --fallback")
     if boards and as_json:
@@ -153,36 +155,36 @@ def _check_options(
 
 
 def _is_source(query: str) -> bool:
-    """Whether the text names a file or a stream of queries, and is not a query itself."""
+    """Whether the text is a file or ``-``, not a query itself."""
     try:
         return query == "-" or (Path(query).exists() and not Path(query).is_dir())
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+    except (OSError, ValueError):  # too long for a file name, or with characters that file names cannot have
         return False
 
 
 def _read(task: Task, query: str | None) -> Read:
     if query is None and sys.stdin.isatty():
-        raise ValueError(f"say which query of {task.name} to solve: as text, as a file, or - for standard input")
+        raise ValueError(f"name the query of {task.name} to solve: as text, as a file, or - for standard input")
     if query is None or _is_source(query):
         return read_queries(task, Path(query or "-"))
     try:
         return Read([(1, task.parse(query))], [])
     except ValueError as error:
-        raise ValueError(f"{query!r} is not a file, and as a query it is not right: {error}") from None
+        raise ValueError(f"{query!r} is neither a file nor a query: {error}") from None
 
 
 def _bundled(task: str) -> Path:
     path = bundled(task)
     if not path.is_file():
         raise ValueError(
-            f"there is no bundled network of {task}: name a weights file or a run with --weights, or use the "
+            f"there is no bundled network for {task}: name a weights file or a run with --weights, or use the "
             "enumerator with --exact"
         )
     return path
 
 
 def _accepted(solver: Solver, read: Read) -> Read:
-    """The queries that the network can answer; the others become complaints."""
+    """Keep the queries that the network can answer; the others become complaints."""
     refused = [(number, why) for number, query in read.queries if (why := solver.refusal(query))]
     if len(refused) == len(read.queries) and not read.complaints and len({why for _, why in refused}) == 1:
         raise ValueError(refused[0][1])
@@ -194,7 +196,7 @@ def _accepted(solver: Solver, read: Read) -> Read:
 
 
 def _prepare_enumerator() -> None:
-    waiting = threading.Timer(2, say, ["compiling the enumerator, only this once (about 15 seconds)"])
+    waiting = threading.Timer(2, say, ["compiling the enumerator, the first time only (about 15 seconds)"])
     waiting.start()
     try:
         prepare()
@@ -253,7 +255,7 @@ def _title(answer: Answer, place: int) -> str:
 
 
 def _words(answer: Answer) -> str:
-    """How an answer is described to people."""
+    """An answer in words."""
     if _state(answer) == "no solution":
         return "there is no solution (from the enumerator)"
     if answer.share is not None:

@@ -1,4 +1,4 @@
-"""``oneofmany sweep``: many runs, some at a time, in a queue that goes on where it stopped."""
+"""``oneofmany sweep``: train many runs, several at a time, in a queue that can be stopped and continued."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", int, float)
 
-USAGE = """usage: oneofmany sweep RECIPE ... [--seeds 42 1729 3120] [--jobs N] [--minutes M] [--field value ...]
+USAGE = """usage: oneofmany sweep RECIPE ... [--seeds 42 1729 3120] [--jobs N] [--minutes M] [--FIELD VALUE ...]
 
-Train many runs, N at a time, all recipes with one seed before the next seed. What has finished is skipped and what was
-begun is resumed, so the same command again goes on where it stopped. I-ExplR and SelectR start from the MinLoss and
-Unique runs of the same seed where these equal their pre-training.
+Train many recipes with several seeds, N runs at a time. All recipes run with one seed before the next seed. Finished
+runs are skipped and started runs are resumed, so the same command continues a sweep that was stopped. I-ExplR and
+SelectR start from the MinLoss and Unique runs of the same seed if these equal their pre-training.
 
-  RECIPE ...          as `oneofmany train --recipes` lists them; '*' stands for any part between two slashes
-  --seeds S ...       42 1729 3120 by default, the paper's
-  --jobs N            runs at a time (default: 1); on a CPU they share its cores, --threads says otherwise
-  --minutes M         stop after so many minutes; runs save their state, and the same command goes on with them
-  --grid FIELD=V,V    try several values of a field, in all combinations with other --grid; a value of several
-                      numbers has spaces: --grid 'burn_in=0,0 16 32'
-  --tune              the short tuning grid of the paper's recipes, equally many settings for every objective
-  --out DIR           where the runs go: DIR/RECIPE/SEED, with a grid DIR/RECIPE/FIELD=V/SEED (default: runs)
-  --data DIR          where the benchmark's data lies; what is missing is built there (default: data)
-  --clues FILE        list of 17-clue Sudokus to build the Sudoku data from; own minimal puzzles without
-  --train FILE        your own training data instead of the benchmark's
-  --dev FILE          your own dev data
-  --evaluate FILE ... evaluate every finished run on the files of its task
-  --records DIR       write the record of every finished run there
-  --no-sharing        let I-ExplR and SelectR pre-train on their own
-  --field value ...   any field of `oneofmany train RECIPE --help`, for every run
+  RECIPE ...           names from `oneofmany train --recipes`; '*' matches any part between two slashes
+  --seeds SEED ...     random seeds (default: 42 1729 3120, the paper's)
+  --jobs N             number of runs at a time (default: 1); on a CPU they share its cores, unless --threads is given
+  --minutes M          stop after M minutes (default: no limit); runs save their state, and the same command continues
+  --grid FIELD=V,V ... values of a field to try, in all combinations with other fields; a value with several numbers
+                       is written with spaces: --grid 'burn_in=0,0 16 32'
+  --tune               the small tuning grid of the paper's recipes, with equally many settings for every objective
+  --out DIR            folder of the runs: DIR/RECIPE/SEED, with a grid DIR/RECIPE/FIELD=V/SEED (default: runs)
+  --data DIR           folder of the benchmark's data; missing files are built there (default: data)
+  --clues FILE         17-clue Sudokus to build the Sudoku data from (default: minimal puzzles are generated)
+  --train FILE         your training data instead of the benchmark's
+  --dev FILE           your validation (dev) data instead of the benchmark's
+  --evaluate FILE ...  data files; every finished run is evaluated on those of its task
+  --records DIR        folder for the record of every finished run (default: none are written)
+  --no-sharing         let I-ExplR and SelectR do their own pre-training
+  --FIELD VALUE ...    a field for every run, as in `oneofmany train RECIPE --help`
 
 Example: oneofmany sweep 'nqueens/*/tiny' --seeds 42 1729 --jobs 2
 Example: oneofmany sweep 'nqueens/*/table-2' --jobs 4
@@ -45,15 +45,15 @@ Example: oneofmany sweep nqueens/minloss nqueens/selectr --seeds 42 --grid decay
 """
 
 DATA = {"--data": "folder", "--clues": "clues", "--train": "train", "--dev": "dev"}
-"""Option -> the field of ``DataFiles``."""
+"""Option -> field of ``DataFiles``."""
 OWN = ("--seeds", "--jobs", "--minutes", "--grid", "--tune", "--out", *DATA, "--evaluate", "--records", "--no-sharing")
 NAMED = 10
-"""How many of the runs that are left are named."""
+"""At most this many unfinished runs are named at the end."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for."""
+    """The arguments of the command."""
 
     sweep: Sweep
     at_once: int
@@ -61,7 +61,7 @@ class Asked:
 
 
 def sweep(arguments: list[str]) -> int:
-    """Train many recipes and seeds in a queue that resumes."""
+    """Train many recipes with several seeds, several runs at a time; can be stopped and continued."""
     if not arguments or {"-h", "--help"} & set(arguments):
         print(USAGE, end="")
         return 0 if arguments else 2
@@ -79,17 +79,17 @@ def sweep(arguments: list[str]) -> int:
     left = [entry.job.name for entry in queue.entries if entry.state in ("waiting", "stopped")]
     failed = [entry for entry in queue.entries if entry.state == "failed"]
     for entry in failed:
-        say(f"{entry.job.name} failed: {entry.why} (all of it in {entry.job.log})")
+        say(f"{entry.job.name} failed: {entry.why} (full log: {entry.job.log})")
     if left:
         names = ", ".join(left[:NAMED]) + (" ..." if len(left) > NAMED else "")
-        say(f"{len(left)} of {len(jobs)} runs are left ({names}): the same command goes on with them")
+        say(f"{len(left)} of {len(jobs)} runs are left ({names}): run the same command to continue")
     if stopped_by is not None:
         return 128 + stopped_by
     return 1 if failed else 0
 
 
 def read_arguments(arguments: list[str]) -> Asked:
-    """Recipes first, then options with all that follows them up to the next; what is not ours is a field."""
+    """Read recipes, then options with their values; an option that is not one of ``OWN`` is a field."""
     from oneofmany.recipes import SEEDS
     from oneofmany.recipes.finding import DataFiles
     from oneofmany.recipes.planning import Sweep
@@ -109,7 +109,7 @@ def read_arguments(arguments: list[str]) -> Asked:
             current = fields if argument.startswith("--") else current
             current.append(argument)
     if any(field.partition("=")[0] == "--seed" for field in fields):
-        raise ValueError("--seed: a sweep takes --seeds, one or several")
+        raise ValueError("--seed: use --seeds, with one or several seeds")
     seeds = [_number("--seeds", int, value) for value in own.get("--seeds", map(str, SEEDS))]
     at_once = _number("--jobs", int, _one(own, "--jobs", "1"))
     if at_once < 1:

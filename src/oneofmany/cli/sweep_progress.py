@@ -1,4 +1,4 @@
-"""What a sweep shows: one live table on a terminal, lines elsewhere; and the table at its end."""
+"""The output of a sweep: a live table on a terminal, otherwise lines; and a table at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from oneofmany.training.phases import phases_of
 from oneofmany.training.queue import TRAIN, Entry, QueueWatch
 
 EVERY = 30.0
-"""Seconds between two summaries where there is no terminal."""
+"""Seconds between two summaries without a terminal."""
 REDRAW = 0.5
 STATES = ("finished", "running", "stopping", "stopped", "failed", "waiting")
 SUBSETS = ("os", "ms", "overall")
@@ -30,7 +30,7 @@ STYLES = {"running": "cyan", "stopping": "yellow", "stopped": "yellow", "finishe
 
 @contextmanager
 def show_sweep() -> Iterator[QueueWatch]:
-    """Something for the queue to tell what happens."""
+    """The watch of a queue: a live table on a terminal, otherwise lines."""
     if not sys.stderr.isatty():
         yield Lines()
         return
@@ -39,17 +39,17 @@ def show_sweep() -> Iterator[QueueWatch]:
 
 
 class Lines:
-    """A line when something happens, and a summary every half minute."""
+    """Prints a line at every change, and a summary every half minute."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def changed(self, entry: Entry) -> None:
-        """Say what a job does now."""
+        """Print what a job does now."""
         say(f"{entry.job.name}: {doing(entry)}")
 
     def look(self, entries: Sequence[Entry]) -> None:
-        """Say how far everything is, now and then."""
+        """Print a summary if the last one is old enough."""
         if time.monotonic() - self._last < EVERY:
             return
         self._last = time.monotonic()
@@ -58,20 +58,20 @@ class Lines:
 
 
 class LiveTable:
-    """All jobs that fit on the screen, those that run before all others."""
+    """Draws as many jobs as fit on the screen, running ones first."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._last = 0.0
 
     def changed(self, entry: Entry) -> None:
-        """A failure is said once, above the table; all else the table shows."""
+        """Print a failure above the table; the table shows everything else."""
         self._last = 0.0
         if entry.state == "failed":
             say(f"{entry.job.name}: {doing(entry)}")
 
     def look(self, entries: Sequence[Entry]) -> None:
-        """Draw the table, not too often."""
+        """Draw the table if the last drawing is old enough."""
         if time.monotonic() - self._last < REDRAW:
             return
         self._last = time.monotonic()
@@ -79,7 +79,7 @@ class LiveTable:
 
 
 def table_of(entries: Sequence[Entry], rows: int) -> Table:
-    """The newest numbers of at most ``rows`` jobs: what runs, what failed, what comes next, what has finished."""
+    """The newest metrics of at most ``rows`` jobs: running before failed, stopped, waiting and finished ones."""
     order = ("running", "stopping", "failed", "stopped", "waiting", "finished")
     shown = set(sorted(entries, key=lambda entry: order.index(entry.state))[:rows])
     table = Table(box=None, padding=(0, 2, 0, 0), caption=summary(entries), caption_justify="left")
@@ -88,7 +88,7 @@ def table_of(entries: Sequence[Entry], rows: int) -> Table:
     for entry in entries:
         if entry not in shown:
             continue
-        # What waits has nothing to tell, and what has finished tells its kept weights.
+        # A waiting job has no metrics; a finished one shows the accuracy of its kept weights.
         newest = entry.metrics.newest() if entry.state not in ("waiting", "finished") else {}
         dev = dev_of(entry.job) or {name: newest.get(f"dev_{name}") for name in SUBSETS}
         table.add_row(
@@ -112,20 +112,20 @@ def summary(entries: Sequence[Entry]) -> str:
 
 
 def doing(entry: Entry) -> str:
-    """What a job does, in a few words."""
+    """What a job does, in words."""
     if entry.state == "running":
         return f"{_step(entry)} ..."
     if entry.state == "failed":
-        return f"failed: {entry.why} (all of it in {entry.job.log})"
+        return f"failed: {entry.why} (full log: {entry.job.log})"
     if entry.state == "finished" and (dev := dev_of(entry.job)) is not None:
         seconds = "" if entry.began is None else f" after {time.monotonic() - entry.began:,.0f} s"
         shares = ", ".join(f"{name.upper()} {percent(dev[name])}" for name in SUBSETS)
         return f"finished{seconds}, dev {shares}"
-    return "stopping, its state is saved first" if entry.state == "stopping" else entry.state
+    return "saving its state, then stopping" if entry.state == "stopping" else entry.state
 
 
 def dev_of(job: Job) -> dict[str, Any] | None:
-    """OS, MS and overall accuracy on dev of the weights that a finished run kept."""
+    """OS, MS and overall dev accuracy of the weights that a finished run kept; None if it has not finished."""
     return read_json(job.folder / "result.json")["dev"] if state_of(job.folder) == "finished" else None
 
 
@@ -135,7 +135,7 @@ def percent(share: float | None) -> str:
 
 
 def print_results(jobs: Sequence[Job]) -> None:
-    """A table for every task: mean dev accuracy of every recipe and grid point over the seeds that have finished."""
+    """Print a table per task: the dev accuracy of every recipe and grid point, averaged over finished seeds."""
     for task in dict.fromkeys(job.settings.task for job in jobs):
         cells: dict[str, list[dict[str, Any] | None]] = {}
         for job in jobs:
@@ -156,7 +156,7 @@ def _means(found: Sequence[dict[str, Any] | None]) -> list[str]:
 
 def _step(entry: Entry) -> str:
     if entry.steps[0] == TRAIN:
-        return "going on" if entry.resumed else "training"
+        return "resuming" if entry.resumed else "training"
     return {"evaluate": "evaluating", "record": "recording"}[entry.steps[0][0]]
 
 

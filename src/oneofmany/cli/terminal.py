@@ -1,4 +1,4 @@
-"""Progress, tables and boards: results on stdout, everything else on stderr, plain where it is no terminal."""
+"""Progress, tables and boards: results go to stdout, the rest to stderr; plain text without a terminal."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from oneofmany.progress import Progress
 
 
 def results() -> Console:
-    """Where results go."""
+    """The console for results."""
     return Console(highlight=False, soft_wrap=True)
 
 
 def say(sentence: str) -> None:
-    """Tell the user something that is no result."""
+    """Print a message that is not a result."""
     print(sentence, file=sys.stderr)
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A function that draws bars on a terminal and prints a line every few seconds elsewhere."""
+    """A function that shows progress: bars on a terminal, otherwise a line every few seconds."""
     if not sys.stderr.isatty():
         last = 0.0
 
@@ -64,13 +64,13 @@ def draw_boards(
 ) -> Text:
     """A query and its solutions as boards side by side, as many in a row as ``width`` columns allow.
 
-    query: uint8 [R]; relations: int16 [M, 2]; solutions: uint8 [K, R]. What the query left blank is coloured. The
-    solutions have these titles, or are counted.
+    query: uint8 [R]; relations: int16 [M, 2]; solutions: uint8 [K, R]. Cells that are blank in the query are coloured.
+    Without titles, solutions are numbered.
     """
     given = query > 0
 
     def board(values: np.ndarray) -> list[str]:
-        # Control characters mark what was filled in, so that the text keeps its width until it is coloured.
+        # Control characters mark filled cells until they are coloured.
         return task.draw(problem, values, relations, given, _mark).split("\n")
 
     boards = [board(query), *(board(values) for values in solutions)]

@@ -1,4 +1,4 @@
-"""``oneofmany train``: one run of a recipe."""
+"""``oneofmany train``: train one run of a recipe."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from pathlib import Path
 from oneofmany.cli.terminal import say
 from oneofmany.cli.training_progress import show_training
 
-USAGE = """usage: oneofmany train RECIPE [--out RUN] [--data DIR] [--field value ...]
+USAGE = """usage: oneofmany train RECIPE [--out RUN] [--data DIR] [--FIELD VALUE ...]
        oneofmany train --resume RUN
-       oneofmany train --recipes [PATTERN]  all recipes, or those that fit: 'nqueens/*/table-2'
-       oneofmany train RECIPE --help        all fields of the recipe, with their values
+       oneofmany train --recipes [PATTERN]  list all recipes, or those that match: 'nqueens/*/table-2'
+       oneofmany train RECIPE --help        list all fields of the recipe with their values
 
-Train a recipe: TASK/OBJECTIVE/table-2 as in our Table 2, TASK/OBJECTIVE with the paper's literal settings,
-TASK/OBJECTIVE/equivariant with our network, TASK/OBJECTIVE/tiny in a minute on a laptop.
+Train a recipe, a named set of settings:
 
-  --out RUN       the run folder; runs/RECIPE/SEED by default
-  --data DIR      where the benchmark's data lies; what is missing is built there (default: data)
-  --clues FILE    list of 17-clue Sudokus to build the Sudoku data from; own minimal puzzles without
-  --train FILE    your own training data instead of the benchmark's
-  --dev FILE      your own dev data
-  --resume RUN    go on with a run where it stopped
-  --tensorboard   write RUN/tensorboard too (pip install 'oneofmany[tensorboard]')
+  TASK/OBJECTIVE/tiny         our network on small boards: a minute on a laptop
+  TASK/OBJECTIVE/equivariant  our network: one or two minutes on one GPU
+  TASK/OBJECTIVE/table-2      the paper's networks with the settings of our Table 2
+  TASK/OBJECTIVE              the paper's networks with its literal settings
+
+TASK is nqueens, futoshiki or sudoku. OBJECTIVE is naive, random, unique, ccloss, minloss, iexplr or selectr.
+
+  --out RUN       the run folder (default: runs/RECIPE/SEED)
+  --data DIR      folder of the benchmark's data; missing files are built there (default: data)
+  --clues FILE    17-clue Sudokus to build the Sudoku data from (default: minimal puzzles are generated)
+  --train FILE    your training data instead of the benchmark's
+  --dev FILE      your validation (dev) data instead of the benchmark's
+  --resume RUN    continue a run that was stopped
+  --tensorboard   also write RUN/tensorboard (needs pip install 'oneofmany[tensorboard]')
+  --FIELD VALUE   change a field of the recipe, for example --seed 1729 or --first.lr 0.001
 
 Example: oneofmany train nqueens/minloss/tiny --seed 1729 --out runs/first
 On several GPUs: torchrun --nproc-per-node 4 -m oneofmany train nqueens/minloss/equivariant
@@ -33,7 +40,7 @@ OWN = ("--out", "--data", "--clues", "--train", "--dev", "--resume")
 
 
 def train(arguments: list[str]) -> int:
-    """Train a recipe, or go on with a run."""
+    """Train a recipe, or resume a run."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if arguments else 2
@@ -56,7 +63,7 @@ def train(arguments: list[str]) -> int:
         if folder is not None:
             extra = sorted(set(own) - {"--resume"})
             if extra:
-                raise ValueError(f"--resume goes on with the run's own data and folder: leave out {', '.join(extra)}")
+                raise ValueError(f"--resume uses the data and the folder of the run: leave out {', '.join(extra)}")
             settings = None if name is None and not fields else resolve(name or _recipe_of(folder), fields)
             with show_training(folder, tensorboard) as watch:
                 result = resume(folder, settings, watch)
@@ -71,10 +78,10 @@ def train(arguments: list[str]) -> int:
             with show_training(folder, tensorboard) as watch:
                 result = start(settings, files[0], files[1], folder, command=command, watch=watch)
     except Interrupted as stopped:
-        say(f"{stopped}; go on with: oneofmany train --resume {folder}")
+        say(f"{stopped}; continue with: oneofmany train --resume {folder}")
         return 128 + stopped.number
     except LostProcess as error:
-        say(f"oneofmany: {error}; go on with: oneofmany train --resume {folder}")
+        say(f"oneofmany: {error}; continue with: oneofmany train --resume {folder}")
         return 1
     except TrainingError as error:
         say(f"oneofmany: {error}")
@@ -88,7 +95,7 @@ def train(arguments: list[str]) -> int:
 
 
 def split_arguments(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The command's own options, and the rest: recipe and fields."""
+    """The command's own options, and the remaining arguments: recipe and fields."""
     own: dict[str, str] = {}
     rest: list[str] = []
     remaining = list(arguments)

@@ -1,4 +1,4 @@
-"""What a run shows while it trains: a bar on a terminal, a line now and then elsewhere."""
+"""The output of a run while it trains: a bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from oneofmany.training.metrics import Watch
 
 EVERY = 10.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 
 
 @contextmanager
 def show_training(folder: Path, tensorboard: bool = False) -> Iterator[Watch | None]:
-    """A function for the trainer to call with every line of metrics; None on processes that show nothing."""
+    """A callback that shows every line of metrics; None on all processes but the first."""
     if int(os.environ.get("RANK", "0")):
         yield None
         return
@@ -37,7 +37,7 @@ def show_training(folder: Path, tensorboard: bool = False) -> Iterator[Watch | N
         nonlocal writer
         show(line)
         if make is not None and line.get("kind") in ("train", "dev"):
-            # Not before the run has its folder, which must be a new one.
+            # Not earlier: the trainer refuses a run folder that exists already.
             writer = writer or make(str(folder / "tensorboard"))
             for name, value in line.items():
                 if isinstance(value, float):

@@ -1,9 +1,12 @@
-"""Recipes: the settings of every published experiment and of ours, by name.
+"""Recipes: the settings and data of every published number, by name.
 
-``TASK/OBJECTIVE`` has the paper's network and literal settings, ``TASK/OBJECTIVE/large-batch`` the same queries in
-larger batches. ``TASK/OBJECTIVE/table-2`` made our Table 2, out of what was tried on dev:
-``TASK/OBJECTIVE/tuning/POINT``. ``TASK/OBJECTIVE/equivariant`` has our network, ``TASK/OBJECTIVE/tiny`` takes a minute
-on a laptop. A name that goes on is a change of that recipe: a control, an ablation, an experiment.
+* ``TASK/OBJECTIVE``: the paper's network and literal settings.
+* ``TASK/OBJECTIVE/large-batch``: the same number of queries in larger batches.
+* ``TASK/OBJECTIVE/table-2``: the settings of our Table 2, chosen on dev from ``TASK/OBJECTIVE/tuning/POINT``.
+* ``TASK/OBJECTIVE/equivariant``: our network.
+* ``TASK/OBJECTIVE/tiny``: our network on small boards, a minute on a laptop.
+
+A longer name, ``TASK/OBJECTIVE/VARIANT/CHANGE``, is a control, an ablation or another experiment.
 """
 
 from __future__ import annotations
@@ -30,12 +33,12 @@ def _table() -> dict[str, Recipe]:
 
 
 def recipes() -> dict[str, Settings]:
-    """The settings of all recipes by name."""
+    """The settings of all recipes, by name."""
     return {name: one.settings for name, one in _table().items()}
 
 
 def recipe(name: str) -> Settings:
-    """The settings of a recipe; ValueError with the closest name where there is none."""
+    """The settings of a recipe; an unknown name raises ValueError with the closest known name."""
     return _named(name).settings
 
 
@@ -46,7 +49,7 @@ def data_of(name: str) -> tuple[str, str]:
 
 
 def matching(pattern: str) -> list[str]:
-    """The names of the recipes that fit a pattern, whose ``*`` stands for any part between two slashes."""
+    """The names of the recipes that match a pattern; ``*`` matches any part between two slashes."""
     parts = pattern.split("/")
     split = {name: name.split("/") for name in _table()}
     return [name for name, own in split.items() if len(own) == len(parts) and all(map(fnmatchcase, own, parts))]

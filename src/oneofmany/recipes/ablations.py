@@ -1,6 +1,6 @@
-"""Controls of Table 2, and ablations and experiments with our network: a recipe with a few fields or data changed.
+"""Controls of Table 2, and ablations of our network: recipes with a few fields or the data changed.
 
-``TASK/OBJECTIVE/table-2/CHANGE`` differs from Table 2, ``TASK/OBJECTIVE/equivariant/CHANGE`` from our recipe.
+``TASK/OBJECTIVE/table-2/CHANGE`` changes a recipe of Table 2, ``TASK/OBJECTIVE/equivariant/CHANGE`` one of our network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from oneofmany.recipes.table_2 import starting_from, table_2
 
 
 def second_phases() -> list[Recipe]:
-    """MinLoss and CC-Loss go on from MinLoss for as long as SelectR does: equal start, equal budget."""
+    """Second phases of MinLoss and CC-Loss that start from MinLoss and have the budget of SelectR's second phase."""
     found = []
     for task in TASKS:
         start, second = table_2(task, "minloss"), table_2(task, "selectr").second
@@ -25,14 +25,14 @@ def second_phases() -> list[Recipe]:
 
 
 def controls() -> list[Recipe]:
-    """Other settings than Table 2's, and other data, that its page compares with."""
+    """Controls of Table 2: other settings and other data, compared with it on the page about the paper."""
     queens = {objective: usual(table_2("nqueens", objective)) for objective in ("naive", "ccloss", "minloss")}
     unique, iexplr, selectr = (usual(table_2("sudoku", objective)) for objective in ("unique", "iexplr", "selectr"))
     from_unique = replace(iexplr, settings=starting_from(iexplr.settings, unique.settings))
     return [
         queens["minloss"].changed("float32", {"precision": "float32"}),
         queens["minloss"].changed("learned-numbers", {"network.latent": 16}),
-        # The share of MS queries and the weight decay that seed 42 alone had chosen.
+        # The share of MS queries and the weight decay that were best for seed 42 alone.
         queens["ccloss"].changed("learned-numbers", {"network.latent": 16, "first.sampling": 0.5}),
         queens["naive"].changed("naive-authors", {"first.sampling": "pairs-padded", "decay": 1e-4}),
         unique.changed("os-dev", {"select_on": "os"}),
@@ -44,7 +44,7 @@ def controls() -> list[Recipe]:
 
 
 def experiments() -> list[Recipe]:
-    """What was tried with our network."""
+    """Ablations and experiments with our network."""
     nqueens, futoshiki, sudoku = (usual(equivariant(task, "minloss")) for task in TASKS)
     return [
         nqueens.changed("no-burn-in", {"burn_in": (0,)}),
@@ -57,5 +57,5 @@ def experiments() -> list[Recipe]:
 
 
 def ablation_recipes() -> list[Recipe]:
-    """All of them."""
+    """All controls, ablations and experiments."""
     return [*second_phases(), *controls(), *experiments()]

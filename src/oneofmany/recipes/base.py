@@ -1,4 +1,4 @@
-"""What a recipe is: settings under a name, and the data they are for."""
+"""A recipe: named settings and the data they are for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """The recipe's name, which a run's settings carry."""
+        """The recipe's name, which is also in the settings of its runs."""
         return self.settings.recipe
 
     def changed(
         self, change: str, fields: Mapping[str, Any] | None = None, train: str | None = None, dev: str | None = None
     ) -> Recipe:
-        """The recipe ``NAME/CHANGE``: this one with some fields (``first.lr``) or data changed."""
+        """The recipe ``NAME/CHANGE``: this recipe with some fields (``first.lr``) or the data changed."""
         settings = replace(changed(self.settings, fields or {}), recipe=f"{self.name}/{change}")
         return Recipe(settings, train or self.train, dev or self.dev)
 
@@ -39,7 +39,7 @@ def usual(settings: Settings) -> Recipe:
 
 
 def changed(settings: Settings, fields: Mapping[str, Any]) -> Settings:
-    """The settings with some fields changed; a dot leads into a part: ``{"first.lr": 1e-3}``."""
+    """The settings with some fields changed; nested fields are written with a dot: ``{"first.lr": 1e-3}``."""
     own = {name: value for name, value in fields.items() if "." not in name}
     for name in dict.fromkeys(name.partition(".")[0] for name in fields if "." in name):
         inner = {field.partition(".")[2]: value for field, value in fields.items() if field.startswith(f"{name}.")}

@@ -1,4 +1,4 @@
-"""Whether a run followed the recipe that its settings name."""
+"""Compare a run with the recipe that its settings name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from oneofmany.training.settings import TWO_PHASES, Settings, differences, from_
 ASIDE = frozenset(
     {
         "seed",
-        "pretrained",  # where the pre-training's run lies
-        # How a run is carried out:
+        "pretrained",  # a path
+        # These do not change what is trained:
         "device",
         "threads",
         "capture",
@@ -21,14 +21,14 @@ ASIDE = frozenset(
         "checkpoint_minutes",
     }
 )
-"""Settings that no recipe decides."""
+"""Settings that are not part of a recipe."""
 
 
 def departures(settings: dict[str, Any]) -> list[str]:
-    """What a run's settings, as a record has them, change in its recipe: ``first.lr: 0.001 there, 0.002 here``.
+    """The differences between the settings of a record and its recipe: ``first.lr: 0.001 there, 0.002 here``.
 
-    Settings that did not act in the run do not count: a selector's without SelectR, a second phase of no updates, and
-    the first phase of a run that started from another run's weights. That run's recipe has to be the pre-training.
+    Settings without effect in the run are ignored: the selector's without SelectR, a second phase without updates, and
+    the first phase of a run that started from another run. That other run's recipe has to be the pre-training.
     """
     run = from_json(settings)
     unused = ASIDE | _unused(run)
@@ -42,7 +42,7 @@ def departures(settings: dict[str, Any]) -> list[str]:
 
 
 def _recipe_in(path: str) -> str | None:
-    """The recipe of a run folder ``.../RECIPE/SEED``, if it is called so."""
+    """The recipe of a run folder named ``.../RECIPE/SEED``; None if there is no such recipe."""
     parts = path.split("/")[:-1]
     names = ("/".join(parts[place:]) for place in range(len(parts)))
     return next((name for name in names if name in recipes()), None)

@@ -1,4 +1,4 @@
-"""Recipes with some of their fields changed, as the arguments of ``oneofmany train`` say it."""
+"""Recipes with some fields changed by arguments of ``oneofmany train``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def resolve(name: str, fields: Sequence[str]) -> Settings:
     """
     import tyro
 
+    # tyro would print a ValueError of the check as a usage message; checked afterwards, it is one sentence.
     class Unchecked(Settings):
-        """Values are checked after all are read, so that what is wrong with them is one sentence."""
+        """Train this recipe. Every field is an option; the defaults below are those of the recipe."""
 
         def __post_init__(self) -> None:
             pass

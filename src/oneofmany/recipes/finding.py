@@ -1,4 +1,4 @@
-"""The data files of a recipe: the user's own, or the benchmark's, which are built where they are missing."""
+"""The data files of a recipe: the user's own, or the benchmark's, which are built if they are missing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from oneofmany.recipes import data_of
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Where the data of recipes lies.
+    """The location of the data of recipes.
 
     Args:
-        folder: of the benchmark's data; what is missing is built there. ``data`` if None.
-        clues: a list of 17-clue Sudokus to build the Sudoku data from; own minimal puzzles if None.
-        train: training data of your own instead of the benchmark's.
-        dev: dev data of your own.
+        folder: the folder of the benchmark's data; missing files are built there. None means ``data``.
+        clues: a file of 17-clue Sudokus for building the Sudoku data; if None, minimal puzzles are generated.
+        train: your training data instead of the benchmark's.
+        dev: your dev data instead of the benchmark's.
     """
 
     folder: str | Path | None = None
@@ -27,12 +27,12 @@ class DataFiles:
     dev: str | Path | None = None
 
     def options(self) -> tuple[str, ...]:
-        """The options of ``oneofmany train`` that say the same."""
+        """The same as options of ``oneofmany train``."""
         given = {"--data": self.folder, "--clues": self.clues, "--train": self.train, "--dev": self.dev}
         return tuple(part for name, value in given.items() if value is not None for part in (name, str(value)))
 
     def find(self, recipe: str, say: Callable[[str], None] = lambda sentence: None) -> tuple[Path, Path]:
-        """The training and dev files of a recipe; ``say`` is told what is built."""
+        """The training and dev files of a recipe; ``say`` is called with a sentence for every file that is built."""
         folder = "data" if self.folder is None else self.folder
         train, dev = (
             find_benchmark(wanted, folder, self.clues, say) if own is None else Path(own)

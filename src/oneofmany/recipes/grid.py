@@ -1,7 +1,7 @@
-"""The short tuning grid of the paper's recipes, chosen from on dev: equally many settings for every objective.
+"""The small tuning grid of the paper's recipes: the same number of settings for every objective, compared on dev.
 
-The paper tunes the share of MS queries in each phase, the weight decay, copyitr, the second phase's rate, and what to
-start from; of these, each objective gets the three settings (on Sudoku two) that matter most to it.
+The paper tunes the share of MS queries in each phase, the weight decay, copyitr, the learning rate of the second phase
+and the pre-training. Each objective gets the three settings (on Sudoku two) that matter most to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from oneofmany.recipes.paper import literal
 from oneofmany.training.settings import ObjectiveName, Settings
 
 Point = Mapping[str, str]
-"""Field -> value, both as the command line takes them."""
+"""Field -> value, both as text for the command line."""
 
 _IN_UPDATES = {"selector_training.copy_interval"}
 _TUNED: dict[str, dict[str, tuple[Point, ...]]] = {
@@ -34,16 +34,16 @@ _TUNED: dict[str, dict[str, tuple[Point, ...]]] = {
     "sudoku": {
         "naive": tuple({"decay": value} for value in ("1e-4", "1e-5")),
         "ccloss": tuple({"first.sampling": value} for value in ("uniform", "0.2")),
-        # From MinLoss, which is the better start on dev there; the authors' two rates.
+        # MinLoss is the better start on dev; the learning rates are the authors' two.
         "iexplr": tuple({"pretraining": "minloss", "second.lr": value} for value in ("1e-4", "2e-5")),
     },
 }
-# The authors start from MinLoss that was trained on more MS queries there.
+# On Futoshiki the authors start from a MinLoss trained on more MS queries.
 _TUNED["futoshiki"] = _TUNED["nqueens"] | {
     "ccloss": tuple({"first.sampling": value} for value in ("0.25", "0.5", "ms"))
 }
 _AS = {"random": "naive", "unique": "naive", "minloss": "ccloss", "selectr": "iexplr"}
-"""Objective -> the one whose grid it has, where it has none of its own."""
+"""Objective without its own grid -> the objective whose grid it uses."""
 
 
 def points(task: str, objective: ObjectiveName) -> tuple[Point, ...]:
@@ -53,9 +53,11 @@ def points(task: str, objective: ObjectiveName) -> tuple[Point, ...]:
 
 
 def tuning(settings: Settings) -> tuple[Point, ...]:
-    """The tuning grid of a paper's recipe; intervals are counted in updates of the recipe's batches."""
+    """The tuning grid of one of the paper's recipes; intervals are converted to updates of the recipe's batch size."""
     if settings.network.kind not in ("nlm", "rrn"):
-        raise ValueError(f"there is no tuning grid for {settings.recipe}: only for the paper's networks")
+        raise ValueError(
+            f"there is no tuning grid for {settings.recipe}: only the recipes with the paper's networks have one"
+        )
     times = settings.first.batch // literal(settings.task, settings.objective).first.batch
     return tuple(
         {name: str(-(-int(value) // times)) if name in _IN_UPDATES else value for name, value in point.items()}
@@ -69,7 +71,7 @@ def name_of(point: Point) -> str:
 
 
 def values_of(point: Point) -> dict[str, Any]:
-    """Field -> value as the settings have it."""
+    """Field -> value with the type of the settings."""
     return {field: int(value) if field in _IN_UPDATES else _number(value) for field, value in point.items()}
 
 

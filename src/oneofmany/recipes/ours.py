@@ -1,4 +1,4 @@
-"""Our own experiments: the equivariant network on every task, and tiny ones for a minute on two CPU cores."""
+"""Recipes of our network: the equivariant network on every task, and tiny ones that take a minute on two CPU cores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Phases(TypedDict, total=False):
 
 
 def equivariant(task: str, objective: ObjectiveName) -> Settings:
-    """One H200, two runs at a time: 90 seconds or less on N-Queens, 50 on Futoshiki, 150 on Sudoku."""
+    """Our network; two runs at a time on one H200 take at most 90 s on N-Queens, 50 s on Futoshiki, 150 s on Sudoku."""
     updates = {"nqueens": 8_000, "futoshiki": 2_000, "sudoku": 3_000}[task]
     return Settings(
         recipe=f"{task}/{objective}/equivariant",
@@ -45,7 +45,7 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
         ema=0.999,
         reveal=0.5 if task == "sudoku" else 0.0,
         burn_in=(0, 16, 32),
-        # Only Sudoku's data lists some of the solutions and not all.
+        # Only the Sudoku data lists some of the solutions instead of all.
         discover=task == "sudoku" and objective in CHOOSING,
         keep_pretrained=True,
         evaluate_every=updates // 10,
@@ -55,7 +55,7 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
 
 
 def tiny(task: str, objective: ObjectiveName) -> Settings:
-    """A minute on two CPU cores: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
+    """Our network on 8 queens, Futoshiki 4x4 or Sudoku 4x4: a minute on two CPU cores."""
     updates = {"nqueens": 800, "futoshiki": 400, "sudoku": 300}[task]
     return Settings(
         recipe=f"{task}/{objective}/tiny",
@@ -85,7 +85,7 @@ def tiny(task: str, objective: ObjectiveName) -> Settings:
 def _phases(
     objective: ObjectiveName, updates: int, first: PhaseSettings, second: PhaseSettings, pretrainings: int = 2
 ) -> _Phases:
-    """Equally many updates for every objective; those with two phases share them among pre-trainings and the rest."""
+    """The phases of an objective: the same number of updates for all; with two phases, pre-trainings are included."""
     if objective not in TWO_PHASES:
         return {"first": replace(first, updates=updates, sampling=SAMPLING.get(objective, "uniform"))}
     before = int(updates * (0.3 if pretrainings == 2 else 0.5))

@@ -1,7 +1,7 @@
-"""The paper's experiments: its networks and literal settings, as far as they are known.
+"""Recipes of the paper: its networks and literal settings, as far as they are known.
 
-Everything that goes beyond the paper is off. Where text and published code differ, the code is followed (AdamW, five
-convolutions, 1,944 edges); the tuned values are a starting point. ``table_2`` has the settings that dev chose.
+Everything that goes beyond the paper is off. If text and published code differ, these recipes follow the code (AdamW,
+five convolutions, 1,944 edges). The tuned values are a starting point; ``table_2`` has the settings chosen on dev.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SEEDS = (42, 1729, 3120)
 """The paper's seeds."""
 
 SAMPLING: dict[ObjectiveName, Sampling] = {"naive": "pairs", "unique": "os"}
-"""Eq. 1 by drawing pairs, as the authors do; OS queries alone. The others draw queries as they come."""
+"""Naive (Eq. 1) draws pairs, as the authors do; Unique draws only OS queries; all others draw queries uniformly."""
 
 
 def nlm(task: str, objective: ObjectiveName) -> Settings:
-    """N-Queens and Futoshiki: NLM, batch 4, 250 updates an epoch, at most 200 epochs a phase."""
+    """N-Queens and Futoshiki: NLM, batch size 4, 250 updates per epoch, at most 200 epochs per phase."""
     choices = {"nqueens": 100, "futoshiki": 125}[task]
     first = PhaseSettings(
         updates=50_000,
@@ -32,7 +32,7 @@ def nlm(task: str, objective: ObjectiveName) -> Settings:
         stop_after=20,
         sampling=SAMPLING.get(objective, "uniform"),
     )
-    # The released commands explore on MS queries alone (N-Queens) or on as many of them as of the others (Futoshiki).
+    # The released commands explore on MS queries only (N-Queens) or on half MS and half OS queries (Futoshiki).
     explored: Sampling = "ms" if task == "nqueens" else 0.5
     return Settings(
         recipe=f"{task}/{objective}",
@@ -55,7 +55,7 @@ def nlm(task: str, objective: ObjectiveName) -> Settings:
 
 
 def rrn(task: str, objective: ObjectiveName) -> Settings:
-    """Sudoku: RRN with message dropout, batch 32 then 16, 625 updates an epoch, at most 200 epochs a phase."""
+    """Sudoku: RRN with message dropout, batch size 32 then 16, 625 updates per epoch, at most 200 epochs per phase."""
     first = PhaseSettings(
         updates=125_000,
         batch=32,
@@ -90,7 +90,7 @@ def _second(objective: ObjectiveName, phase: PhaseSettings) -> PhaseSettings:
 
 
 def larger_batch(settings: Settings, times: int = 8) -> Settings:
-    """The same number of queries in fewer, larger batches, which GPUs like better; the rates stay."""
+    """The settings with fewer, larger batches for GPUs: the same number of queries and the same learning rates."""
 
     def larger(phase: PhaseSettings) -> PhaseSettings:
         return replace(phase, batch=phase.batch * times, updates=-(-phase.updates // times))
@@ -117,7 +117,7 @@ def paper_recipes() -> list[Recipe]:
     """All recipes with the paper's networks and literal settings."""
     table = [usual(literal(task, objective)) for task in TASKS for objective in OBJECTIVES]
     authors = nlm("nqueens", "naive")
-    # The authors' padding mistake: the last listed solution is drawn most often.
+    # The padding mistake of the authors' code: the last listed solution is drawn most often.
     padded = replace(authors, recipe="nqueens/naive-authors", first=replace(authors.first, sampling="pairs-padded"))
     unique = rrn("sudoku", "unique")
     on_os = usual(replace(unique, recipe="sudoku/unique-os-dev", select_on="os"))

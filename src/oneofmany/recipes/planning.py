@@ -1,11 +1,11 @@
-"""Plans a sweep: many recipes, seeds and grid points as the jobs of a queue::
+"""Plan a sweep: the jobs of many recipes, seeds and grid points, for a queue::
 
     from oneofmany.recipes.planning import Sweep, plan
     from oneofmany.training.queue import Queue
 
     Queue(plan(Sweep(["nqueens/*/tiny"], seeds=[42, 1729])), at_once=2).run()
 
-What has finished is skipped and what was begun is resumed, so the same lines again go on where they stopped.
+Finished runs are skipped and started runs are resumed, so the same lines continue a sweep that was stopped.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from oneofmany.recipes.finding import DataFiles
 from oneofmany.training.jobs import Job, check_data, check_settings, data_in, share, state_of
 
 Point = tuple[str, list[str]]
-"""A grid point: its name, which is a folder's, and the fields as arguments of ``oneofmany train``."""
+"""A grid point: its name, used as a folder name, and its fields as arguments of ``oneofmany train``."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to train.
+    """The runs of a sweep.
 
     Args:
-        recipes: names and patterns, in which ``*`` stands for any part between two slashes.
-        seeds: all recipes with one seed come before the next seed.
-        out: runs go to OUT/RECIPE/SEED, with a grid to OUT/RECIPE/FIELD=V/SEED.
-        fields: of every run, as arguments of ``oneofmany train``.
-        grid: ``FIELD=V,V`` for every axis; a value of several numbers has spaces.
-        tune: the short tuning grid of the paper's recipes instead.
-        data: where the data lies.
+        recipes: names and patterns; ``*`` matches any part between two slashes.
+        seeds: the seeds; all recipes run with one seed before the next seed.
+        out: the folder for OUT/RECIPE/SEED, with a grid OUT/RECIPE/FIELD=V/SEED.
+        fields: changed fields of every run, as arguments of ``oneofmany train``.
+        grid: ``FIELD=V,V`` for every axis; a value with several numbers is written with spaces.
+        tune: use the small tuning grid of the paper's recipes instead.
+        data: the location of the data.
         evaluate: data files; every finished run is evaluated on those of its task.
         records: the folder for the record of every finished run.
-        sharing: I-ExplR and SelectR start from the runs that equal their pre-training.
+        sharing: let I-ExplR and SelectR start from runs that equal their pre-training.
     """
 
     recipes: Sequence[str]
@@ -59,13 +59,13 @@ class Sweep:
             got = " ".join(map(str, self.seeds)) or "none"
             raise ValueError(f"--seeds: expected different whole numbers, got {got}")
         if self.tune and self.grid is not None:
-            raise ValueError("--tune is a grid already: leave out --grid")
+            raise ValueError("--tune is already a grid: leave out --grid")
 
 
 def plan(sweep: Sweep, say: Callable[[str], None] = lambda sentence: None) -> list[Job]:
-    """The jobs that are left or done, in their order; ValueError where a run folder does not fit its job.
+    """All jobs in their order, finished ones included; ValueError if a run folder does not fit its job.
 
-    Data that an unfinished run needs is built where it is missing, and ``say`` is told so.
+    Missing data of unfinished runs is built; ``say`` is called with a sentence for every file.
     """
     jobs = jobs_of(sweep)
     check_settings(jobs, sweep.sharing)
@@ -75,7 +75,7 @@ def plan(sweep: Sweep, say: Callable[[str], None] = lambda sentence: None) -> li
 
 
 def jobs_of(sweep: Sweep) -> list[Job]:
-    """The jobs in their order, all recipes and grid points of one seed before the next seed."""
+    """The jobs in their order: all recipes and grid points of one seed before the next seed."""
     runs = [(name, *point) for name in expand(sweep.recipes) for point in points_of(sweep, name)]
     settings = {(name, point): resolve(name, [*sweep.fields, *fields]) for name, point, fields in runs}
     jobs = []
@@ -86,16 +86,16 @@ def jobs_of(sweep: Sweep) -> list[Job]:
             arguments = (recipe_name, "--seed", str(seed), *sweep.fields, *fields, *sweep.data.options())
             jobs.append(Job(name, own, sweep.out / name, arguments))
     if len({job.folder for job in jobs}) < len(jobs):
-        raise ValueError("--grid: two of its points have the same name: leave one of them out")
+        raise ValueError("--grid: two of its points have the same name: leave out one of them")
     tasks = {file: Dataset.load(file).problem.task for file in sweep.evaluate}
     for file, task in tasks.items():
         if not any(job.settings.task == task for job in jobs):
-            raise ValueError(f"--evaluate: {file} is data of {task}, which no run of this sweep is about")
+            raise ValueError(f"--evaluate: {file} is data of {task}, but no run of this sweep has this task")
     return [replace(job, after=_after(job, tasks, sweep.records)) for job in jobs]
 
 
 def with_data(jobs: Sequence[Job], data: DataFiles, say: Callable[[str], None] = lambda sentence: None) -> list[Job]:
-    """The jobs with the checksums of their data; data that an unfinished run needs is built where it is missing."""
+    """The jobs with the checksums of their data; missing data of unfinished runs is built."""
     needed = dict.fromkeys(job.settings.recipe for job in jobs if state_of(job.folder) != "finished")
     files = {name: data.find(name, say) for name in needed}
     checksums = {file: Dataset.load(file).header()["checksum"] for pair in files.values() for file in pair}
@@ -110,7 +110,7 @@ def with_data(jobs: Sequence[Job], data: DataFiles, say: Callable[[str], None] =
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
-    """The recipes that names and patterns stand for, each once, in the order given; ``*`` stops at a slash."""
+    """The recipes that match names and patterns, each once, in the given order; ``*`` stops at a slash."""
     found: list[str] = []
     for pattern in patterns:
         if "*" not in pattern:
@@ -118,20 +118,20 @@ def expand(patterns: Sequence[str]) -> list[str]:
             continue
         names = matching(pattern)
         if not names:
-            raise ValueError(f"no recipe fits {pattern!r}: `oneofmany train --recipes` lists them")
+            raise ValueError(f"no recipe matches {pattern!r}: `oneofmany train --recipes` lists them")
         found += names
     return list(dict.fromkeys(found))
 
 
 def points_of(sweep: Sweep, name: str) -> list[Point]:
-    """Every grid point of a recipe; one without a name where there is no grid."""
+    """Every grid point of a recipe; without a grid, one point with an empty name."""
     if sweep.tune:
         return [_point(list(fields.items())) for fields in tuning(recipe(name))]
     return grid_points(sweep.grid)
 
 
 def grid_points(grid: Sequence[str] | None) -> list[Point]:
-    """Every combination of the values; one point without a name where there is no grid."""
+    """Every combination of the values; without a grid, one point with an empty name."""
     if grid is None:
         return [("", [])]
     axes = []
@@ -141,7 +141,7 @@ def grid_points(grid: Sequence[str] | None) -> list[Point]:
         if not name or not all(choices):
             raise ValueError(f"--grid: expected FIELD=VALUE,VALUE,..., got {text!r}")
         if name.lstrip("-") == "seed":
-            raise ValueError("--grid: a sweep takes the seeds with --seeds")
+            raise ValueError("--grid: choose the seeds of a sweep with --seeds")
         axes.append([(name.lstrip("-"), value) for value in choices])
     if not axes:
         raise ValueError("--grid: expected FIELD=VALUE,VALUE,..., got nothing")
@@ -149,17 +149,17 @@ def grid_points(grid: Sequence[str] | None) -> list[Point]:
 
 
 def _point(fields: Sequence[tuple[str, str]]) -> Point:
-    """A folder's name, whatever the values hold, and the arguments."""
+    """The point with a name that is safe for a folder."""
     name = re.sub(r"[^\w.,=+-]", "_", ",".join(f"{field}={value}" for field, value in fields))
     return name, [part for field, value in fields for part in (f"--{field}", *value.split())]
 
 
 def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tuple[str, ...], ...]:
-    """The commands that evaluate and record a run, without those whose files are there already."""
+    """The commands that evaluate and record a run, without those whose files exist already."""
     finished, run = state_of(job.folder) == "finished", str(job.folder)
     kind = job.settings.device.partition(":")[0]
     commands = [
-        # What is there of an unfinished run was made with earlier weights.
+        # Predictions of an unfinished run were made with earlier weights.
         ("evaluate", run, str(file), "--force", *(() if kind == "auto" else ("--device", kind)))
         for file, task in tasks.items()
         if task == job.settings.task
@@ -167,7 +167,7 @@ def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tupl
     ]
     if records is not None:
         name, seed = job.settings.recipe, str(job.settings.seed)
-        # Records are named from recipe and seed: every grid point has a folder of its own.
+        # Records are named after recipe and seed only, so every grid point needs its own folder.
         folder = records / job.name.removeprefix(name).removesuffix(seed).strip("/")
         file = folder / f"{name}/{seed}.json".replace("/", "-")
         if commands or not finished or not file.exists():

@@ -1,10 +1,11 @@
-"""Table 2 as it was run here, and the settings that were tried on dev for it.
+"""The recipes of our Table 2, and the settings that were compared on dev for it.
 
-``TASK/OBJECTIVE/tuning/POINT`` is a setting that was tried, ``TASK/OBJECTIVE/table-2`` the one that dev chose. N-Queens
-and Futoshiki have the paper's schedule. Sudoku's is shorter: about a quarter of the paper's updates, with a cosine.
+``TASK/OBJECTIVE/tuning/POINT`` is a setting that was tried; ``TASK/OBJECTIVE/table-2`` is the one chosen on dev.
+N-Queens and Futoshiki have the paper's schedule. Sudoku's is shorter: about a quarter of the paper's updates, with a
+cosine.
 
-Outside the authors' grids of an objective: on Sudoku weight decay 1e-5 (Naive, Random) and 0.2 MS queries (CC-Loss); on
-N-Queens weight decay 0 (Random, Unique) and a second phase with half MS queries (I-ExplR).
+Some chosen values are outside the authors' grids: on Sudoku weight decay 1e-5 (Naive, Random) and 0.2 MS queries
+(CC-Loss); on N-Queens weight decay 0 (Random, Unique) and a second phase with half MS queries (I-ExplR).
 """
 
 from __future__ import annotations
@@ -46,18 +47,14 @@ CHOSEN: dict[str, dict[ObjectiveName, str]] = {
         "selectr": "pretraining=minloss,second.lr=1e-4",
     },
 }
-"""The point of the tuning grid with the best mean on dev: over three seeds, on Sudoku with seed 42."""
+"""The point of the tuning grid with the best dev accuracy: the mean of three seeds, on Sudoku seed 42 only."""
 
 _COSINE: dict[str, Any] = {"first.warmup": 500, "first.schedule": "cosine", "first.stop_after": None}
 _SECOND: dict[str, Any] = {"second.updates": 8_000, "second.schedule": "cosine", "second.stop_after": None}
 
 
 def table_2(task: str, objective: ObjectiveName) -> Settings:
-    """The settings of Table 2.
-
-    Outside the authors' grids: Sudoku's Naive and Random with weight decay 1e-5, and its CC-Loss with 0.2 MS queries;
-    N-Queens' Random and Unique with weight decay 0, and its I-ExplR with half MS queries.
-    """
+    """The settings of a cell of Table 2."""
     chosen = next(point for point in points(task, objective) if name_of(point) == CHOSEN[task][objective])
     schedule = _sudoku(objective) if task == "sudoku" else {}
     settings = replace(
@@ -67,10 +64,10 @@ def table_2(task: str, objective: ObjectiveName) -> Settings:
 
 
 def tuning_point(task: str, objective: ObjectiveName, point: Point) -> Settings:
-    """The settings that were tried on dev; second phases start from the chosen MinLoss or Unique.
+    """The settings of a tuning point; second phases start from the chosen MinLoss or Unique.
 
-    On Sudoku, a first phase was tuned with half of Table 2's updates. Futoshiki's second phases were tuned from the
-    Unique that seed 42 alone had chosen, whose weight decay is 1e-4.
+    On Sudoku, first phases were tuned with half of Table 2's updates. On Futoshiki, second phases were tuned from the
+    Unique that was best for seed 42 alone, with weight decay 1e-4.
     """
     schedule: dict[str, Any] = {}
     if task == "sudoku":
@@ -86,7 +83,7 @@ def tuning_point(task: str, objective: ObjectiveName, point: Point) -> Settings:
 
 
 def starting_from(settings: Settings, start: Settings) -> Settings:
-    """The settings with a pre-training that is a run of ``start`` with the same seed."""
+    """The settings with ``start`` as their pre-training, with the same seed."""
     if start.objective not in ("minloss", "unique"):
         raise ValueError(f"start: expected settings of minloss or unique, got {start.objective}")
     decay = None if start.decay == settings.decay else start.decay
@@ -103,7 +100,7 @@ def _start(settings: Settings) -> ObjectiveName:
 
 
 def table_2_recipes() -> list[Recipe]:
-    """Table 2, then all settings that were tried for it."""
+    """The recipes of Table 2, then all settings that were tried for it."""
     cells: list[tuple[str, ObjectiveName]] = [(task, objective) for task in TASKS for objective in OBJECTIVES]
     tried = [tuning_point(*cell, point) for cell in cells for point in points(*cell)]
     return [usual(settings) for settings in (*(table_2(*cell) for cell in cells), *tried)]

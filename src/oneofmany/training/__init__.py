@@ -1,4 +1,4 @@
-"""Training: the phases of Algorithm 1, on one or many devices, resumable."""
+"""Training: run the phases of Algorithm 1 on one or several devices, and resume a run that was stopped."""
 
 from oneofmany.training.distributed import LostProcess
 from oneofmany.training.settings import OBJECTIVES, PhaseSettings, SelectorTraining, Settings

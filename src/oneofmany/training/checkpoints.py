@@ -1,4 +1,4 @@
-"""Where a run stands and what it has found so far, and both on disk."""
+"""Checkpoints: the position of a run, its best weights so far, and both on disk."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from oneofmany.training.learners import under
 
 @dataclass
 class Candidate:
-    """Weights that may be kept, and what dev says about them."""
+    """Weights that may be kept, with their accuracy on dev."""
 
     weights: dict[str, Tensor]
     dev: dict[str, Any]
 
     def copy(self) -> Candidate:
-        """The same with tensors of its own."""
+        """A copy that shares no tensor with this one."""
         return Candidate({name: tensor.clone() for name, tensor in self.weights.items()}, self.dev)
 
     def better_than(self, other: Candidate | None) -> bool:
-        """Strictly better on the dev queries that count."""
+        """Whether the dev score is strictly higher; True if there is no other."""
         return other is None or self.dev["score"] > other.dev["score"]
 
 
 @dataclass
 class Position:
-    """Where a run stands: all that a state holds beside tensors."""
+    """The position of a run: everything in a state except the tensors."""
 
     phase: int = 0
     update: int = 0
@@ -50,12 +50,12 @@ class Position:
 
     @property
     def number(self) -> int:
-        """Of the state: later positions have larger ones."""
+        """The number of the state; it grows with the position."""
         return self.phase * 10**9 + self.update + (10**11 if self.finished else 0)
 
 
 class Clock:
-    """Adds the time that passes to a position."""
+    """Adds elapsed time to a position."""
 
     def __init__(self, at: Position) -> None:
         self.at, self.last = at, time.monotonic()
@@ -69,7 +69,7 @@ class Clock:
         self.last = now
 
     def rate(self, count: int) -> float:
-        """Things per second since the last call."""
+        """``count`` divided by the seconds since the last call."""
         now = time.monotonic()
         rate = count / max(now - self.since_rate, 1e-9)
         self.since_rate = now
@@ -78,13 +78,13 @@ class Clock:
 
 @dataclass
 class Checkpoint:
-    """All that a state holds.
+    """Everything that a state holds.
 
     Args:
-        at: where the run stands.
-        best: the best weights of the phase so far, if it has any.
-        candidate: the best weights of the phases before.
-        tensors: of the learners, and the sums of the updater inside a phase.
+        at: the position of the run.
+        best: the best weights of the current phase, if it was evaluated already.
+        candidate: the best weights of the earlier phases.
+        tensors: those of the learners and, inside a phase, the sums of the updater.
     """
 
     at: Position
@@ -104,7 +104,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, folder: RunFolder, device: torch.device) -> tuple[Checkpoint, list[str]] | None:
-        """The folder's newest state that is whole, with sentences about damaged ones; None where it has none."""
+        """The newest complete state of the folder and a warning for each damaged one; None if there is no state."""
         found = folder.load_state()
         if found is None:
             return None
@@ -112,7 +112,9 @@ class Checkpoint:
         try:
             at = Position(**about)
         except TypeError:
-            raise FileError(f"{folder.path} was begun by another version of oneofmany: go on with that") from None
+            raise FileError(
+                f"{folder.path} was started by another version of oneofmany: resume it with that version"
+            ) from None
         tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
         best = None if at.best is None else Candidate(under(tensors, "best"), at.best)
         candidate = None if at.candidate is None else Candidate(under(tensors, "candidate"), at.candidate)

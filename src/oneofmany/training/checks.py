@@ -1,4 +1,4 @@
-"""What a run is checked for before its folder is made: its data, and the runs that it starts from."""
+"""Checks before a run folder is made: the data, and the runs that the new run starts from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oneofmany.training.settings import Settings, from_json
 
 
 def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
-    """Refuse data that cannot be trained on, in one sentence."""
+    """Raise FileError for data that cannot be trained on."""
     for name, data in (("train", train), ("dev", dev)):
         if data.problem.task != settings.task:
             raise FileError(f"{name}: the data is of task {data.problem.task}, the recipe is for {settings.task}")
@@ -28,7 +28,9 @@ def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
         raise FileError("train: the data lists no solutions to train on")
     looked_at = dev.multiple[: settings.dev_queries] == (settings.select_on == "ms")
     if settings.select_on != "overall" and not looked_at.any():
-        raise FileError(f"dev: it has no {settings.select_on.upper()} query, which select_on looks at")
+        raise FileError(
+            f"dev: select_on is {settings.select_on}, but the data has no {settings.select_on.upper()} query"
+        )
     for phase in phases_of(settings):
         sampling = phase.settings.sampling
         share = sampling if isinstance(sampling, (int, float)) else {"ms": 1.0, "os": 0.0}.get(sampling)
@@ -39,7 +41,7 @@ def check_data(settings: Settings, train: Dataset, dev: Dataset) -> None:
 
 
 def check_pretrained(settings: Settings) -> None:
-    """Refuse runs that this one cannot start from, in one sentence."""
+    """Raise ValueError for runs that this one cannot start from."""
     for path in settings.pretrained:
         theirs = from_json(RunFolder.open(path).config["settings"])
         if (theirs.seed, theirs.task, theirs.network) != (settings.seed, settings.task, settings.network):
@@ -48,4 +50,6 @@ def check_pretrained(settings: Settings) -> None:
                 f"run ({settings.task}, seed {settings.seed})"
             )
         if not (Path(path) / "result.json").exists():
-            raise FileError(f"pretrained: {path} has not finished: go on with it first, by --resume {path}")
+            raise FileError(
+                f"pretrained: {path} has not finished: finish it first with oneofmany train --resume {path}"
+            )

@@ -1,4 +1,4 @@
-"""Discovering: a valid answer of the network's own joins the listed solutions of its query."""
+"""Discovering: a valid answer of the network is added to the listed solutions of its query."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from oneofmany.problems import Batch
 
 @torch.no_grad()
 def discover(batch: Batch, logits: Tensor) -> Batch:
-    """The batch with one more place in its list, taken where the answer is a solution that is not listed.
+    """The batch with one more place per list: the network's answer, if it is a solution that is not listed yet.
 
-    Where not all solutions are listed, a network that found another one would be led away from it; the rules, which
-    are known, say that it was right.
+    Without it, a network that finds an unlisted solution is trained away from a correct answer. The rules are known, so
+    the answer can be checked.
 
     Args:
         batch: queries with K listed solutions.
-        logits: [B, R, V], what the network answers.
+        logits: [B, R, V], the network's answer.
 
     Returns:
         The batch with solutions [B, K + 1, R] and their mask.

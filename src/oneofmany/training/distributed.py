@@ -1,7 +1,8 @@
-"""One or many processes: who they are, and the few things they tell each other.
+"""One or several processes, and the few values that they exchange.
 
-Data parallelism by hand, since it has to be exact: every process draws the whole batch, works on its slice, divides by
-what is trained on in the whole batch, and gradients are summed. One process and many then give the same update.
+Data parallelism is written by hand because it has to be exact. Every process draws the whole batch, works on its slice
+and divides by the number of trained queries in the whole batch. Gradients are summed. So one process and many give the
+same update.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 
-class LostProcess(RuntimeError):  # noqa: N818 - said as it is
-    """Another process of the run has gone; the last state is kept."""
+class LostProcess(RuntimeError):  # noqa: N818 - named after what happened
+    """Another process of the run has ended; the last state is kept."""
 
 
 @contextmanager
 def _talking() -> Iterator[None]:
-    """Gloo says with a RuntimeError that the other side does not answer; NCCL ends the process by itself."""
+    """Turn Gloo's RuntimeError about a lost peer into LostProcess; NCCL ends the process by itself."""
     try:
         yield
     except RuntimeError as error:
@@ -31,7 +32,7 @@ def _talking() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a run; ``rank`` 0 alone writes."""
+    """The processes of a run; only ``rank`` 0 writes."""
 
     rank: int = 0
     size: int = 1
@@ -49,7 +50,7 @@ class Group:
         return slice(self.rank * share, (self.rank + 1) * share)
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over all processes; the tensor itself where there is one process."""
+        """The sum over all processes; with one process, the tensor itself."""
         if self.size > 1:
             values = values.clone()
             with _talking():
@@ -68,13 +69,13 @@ class Group:
             parameter.grad = part.view_as(parameter)
 
     def wait(self, device: torch.device) -> None:
-        """Until all processes have come this far."""
+        """Wait until all processes have reached this call."""
         if self.size > 1:
             with _talking():
                 dist.barrier(device_ids=[device.index] if device.type == "cuda" else None)
 
     def from_first(self, value: float, device: torch.device) -> float:
-        """The first process's number, so that all take the same decision."""
+        """The value of the first process, so that all processes decide the same."""
         if self.size == 1:
             return value
         told = torch.tensor([value], dtype=torch.float64, device=device)
@@ -85,7 +86,7 @@ class Group:
 
 @contextmanager
 def processes(device: torch.device) -> Iterator[tuple[Group, torch.device]]:
-    """The processes that torchrun started, or just this one; and the device that this process works on."""
+    """The processes that torchrun started, or only this one, and the device of this process."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1 or not dist.is_available():
         yield Group(), device
@@ -100,8 +101,8 @@ def processes(device: torch.device) -> Iterator[tuple[Group, torch.device]]:
     group = Group(dist.get_rank(), dist.get_world_size())
     try:
         yield group, device
-        # Whoever left now could take the others along: torchrun ends all where one fails, and Gloo's threads can fail a
-        # process that ends while they still hold a tensor.
+        # A process that leaves early can end the others: torchrun stops all of them when one fails, and Gloo's threads
+        # can crash a process that ends while they still hold a tensor.
         group.wait(device)
     finally:
         if mine:

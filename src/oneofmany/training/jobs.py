@@ -1,4 +1,4 @@
-"""The jobs of a sweep. What lies on disk says what is left to do, and whose pre-training is there already."""
+"""The jobs of a sweep. The run folders on disk decide what is left to do and which pre-training can be reused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oneofmany.training.settings import Settings, differences, from_json, to_jso
 WITHOUT_INFLUENCE = frozenset(
     {
         "recipe",
-        "objective",  # compared through the phases, as is what follows
+        "objective",  # this and the next three are compared through the phases
         "first",
         "second",
         "pretraining",
@@ -27,10 +27,10 @@ WITHOUT_INFLUENCE = frozenset(
         "epsilon",
         "decay",  # compared through the phases
         "checkpoint_minutes",
-        "threads",  # rounding alone, and the queue chooses it
+        "threads",  # changes rounding only, and the queue chooses it
     }
 )
-"""Settings that may differ between a run and a pre-training that is the same; all others have to be equal."""
+"""Settings that may differ between a run and an equal pre-training; all others have to be equal."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Job:
     """One run of a sweep.
 
     Args:
-        name: of the run, below the folder of the sweep.
-        settings: what the run does; the queue chooses the threads where they are None.
-        folder: its run folder.
-        arguments: of ``oneofmany train``, the recipe first, that give these settings; the queue adds the folder.
+        name: the path of the run below the folder of the sweep.
+        settings: the settings of the run; the queue chooses ``threads`` if it is None.
+        folder: the run folder.
+        arguments: arguments of ``oneofmany train`` that give these settings, recipe first; the queue adds ``--out``.
         data: checksums of the training and dev data.
-        after: commands of ``oneofmany`` to run when it has finished.
+        after: ``oneofmany`` commands to run after training.
     """
 
     name: str
@@ -55,32 +55,35 @@ class Job:
 
     @property
     def log(self) -> Path:
-        """What the run's commands print, beside its folder."""
+        """The file next to the run folder with the output of the run's commands."""
         return self.folder.with_name(f"{self.folder.name}.log")
 
 
 def state_of(folder: Path) -> Literal["missing", "begun", "finished"]:
-    """How far a run is, from its folder alone."""
+    """The progress of a run, read from its folder."""
     if (folder / "result.json").exists():
         return "finished"
     return "begun" if (folder / "config.json").exists() else "missing"
 
 
 def check_settings(jobs: Iterable[Job], sharing: bool = True) -> None:
-    """ValueError names the difference where a run folder has other settings than its job."""
+    """Raise ValueError with the differences if a run folder has other settings than its job."""
     for job in jobs:
         if state_of(job.folder) == "missing":
             if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
-                raise FileError(f"{job.folder} exists and is no run: move it away, or choose another folder with --out")
+                raise FileError(
+                    f"{job.folder} exists and is not a run: move it away, or choose another folder with --out"
+                )
             continue
         ours, theirs = to_json(job.settings), to_json(_settings_in(job.folder))
         if job.settings.threads is None:
             theirs["threads"] = None
         if sharing and pretrainings(job.settings):
-            theirs["pretrained"] = ()  # ``share`` looks at it
+            theirs["pretrained"] = ()  # checked by ``share``
         if different := differences(ours, theirs):
             raise ValueError(
-                f"{job.folder} was begun with other settings: {'; '.join(different)}: choose another folder with --out"
+                f"{job.folder} was started with other settings: {'; '.join(different)}: choose another folder with "
+                "--out"
             )
 
 
@@ -94,19 +97,19 @@ def data_in(folder: Path) -> tuple[str, str]:
 
 
 def check_data(jobs: Iterable[Job]) -> None:
-    """FileError where a run folder was begun with other data than its job has now."""
+    """Raise FileError if a run folder was started with other data than its job has now."""
     for job in jobs:
         if state_of(job.folder) != "missing" and data_in(job.folder) != job.data:
             raise FileError(
-                f"{job.folder} was begun with other data ({' and '.join(data_in(job.folder))}, here "
-                f"{' and '.join(job.data)}): name that data, or choose another folder with --out"
+                f"{job.folder} was started with other data ({' and '.join(data_in(job.folder))}, here "
+                f"{' and '.join(job.data)}): use that data, or choose another folder with --out"
             )
 
 
 def share(jobs: Sequence[Job], out: Path) -> list[Job]:
-    """Let I-ExplR and SelectR start from the MinLoss and Unique runs that equal their pre-trainings.
+    """The jobs, in which I-ExplR and SelectR start from the MinLoss and Unique runs that equal their pre-trainings.
 
-    The runs are among the jobs or stand finished below ``out``. A run that was begun already stays what it is.
+    These runs are among the jobs, or are finished runs below ``out``. A run that has started already is not changed.
     """
     folders = {job.folder for job in jobs}
     wanted = any(pretrainings(job.settings) for job in jobs)
@@ -123,7 +126,7 @@ def _shared(job: Job, runs: Sequence[Job]) -> Job:
     if state == "missing":
         if not all(same):
             return job
-        # What has finished first: nobody waits for it.
+        # Prefer a finished run: nothing has to wait for it.
         chosen = [min(found, key=lambda run: state_of(run.folder) != "finished") for found in same]
         paths = tuple(str(run.folder) for run in chosen)
         return replace(
@@ -136,10 +139,10 @@ def _shared(job: Job, runs: Sequence[Job]) -> Job:
         len(begun) == len(same)
         and all(any(PurePath(path).match(run.name) for run in found) for path, found in zip(begun, same, strict=True))
     )
-    # What a finished run started from may lie elsewhere by now.
+    # The run that a finished run started from may have been moved since.
     if not known and (state == "begun" or all(same)):
         raise ValueError(
-            f"{job.folder} was begun with other settings: pretrained: {', '.join(begun)} there, which is not its "
+            f"{job.folder} was started with other settings: pretrained: {', '.join(begun)} there, which is not its "
             "pre-training here: choose another folder with --out"
         )
     return replace(job, settings=replace(job.settings, pretrained=begun))
@@ -158,7 +161,7 @@ def _is_same_pretraining(phase: Phase, job: Job, run: Job) -> bool:
 def _finished_runs(out: Path) -> Iterator[Job]:
     for result in sorted(out.rglob("result.json")):
         folder = result.parent
-        with suppress(ValueError):  # damaged, or of another version: nothing to share
+        with suppress(ValueError):  # damaged or from another version: not shared
             yield Job(str(folder.relative_to(out)), _settings_in(folder), folder, (), data_in(folder))
 
 

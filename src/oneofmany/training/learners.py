@@ -1,4 +1,4 @@
-"""What a run trains: the prediction network, its moving average, the selector with its lagged copy, the optimisers."""
+"""The networks of a run (prediction network, moving average, selector, lagged copy) and their optimisers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Optimiser = torch.optim.Adam | torch.optim.AdamW
 
 
 class Learners:
-    """The networks of a run on one device.
+    """The networks and optimisers of a run on one device.
 
-    For one task, network and seed the prediction network's first parameters are the same bits whatever the objective.
+    For one task, network and seed, the initial parameters of the prediction network are the same for every objective.
 
     Args:
-        settings: the run's.
-        problem: of the training data.
-        device: where the networks live.
+        settings: the settings of the run.
+        problem: the problem of the training data.
+        device: the device of the networks.
     """
 
     def __init__(self, settings: Settings, problem: Problem, device: torch.device) -> None:
@@ -50,31 +50,31 @@ class Learners:
 
     @property
     def evaluated(self) -> TaskNetwork:
-        """What is evaluated and kept: the moving average where there is one."""
+        """The network that is evaluated and kept: the moving average if there is one."""
         return self.network if self.average is None else self.average
 
     def begin(self, weights: dict[str, Tensor] | None, *, with_selector: bool, decay: float | None = None) -> None:
-        """Begin a phase from these weights (None: the seed's first parameters) with new optimisers.
+        """Begin a phase from these weights (None: the initial parameters of the seed) with new optimisers.
 
-        ``decay`` is the phase's weight decay of the prediction network; None takes that of the run.
+        ``decay`` is the weight decay of the prediction network in this phase; None means that of the run.
         """
         load_weights(self.network, self._first if weights is None else weights)
         if self.average is not None:
             load_weights(self.average, weights_of(self.network))
         self.optimiser = self.new_optimiser(decay)
         self.selector_optimiser = self.new_selector_optimiser()
-        # With copyitr 1 the copy is the network itself, and its forward pass need not be repeated.
+        # With copyitr 1 the copy equals the network, so its forward pass is not repeated.
         interval = self.settings.selector_training.copy_interval
         lags = with_selector and interval > 1
         self.lagged = LaggedCopy(self.network, copy_interval=interval) if lags else None
 
     def new_optimiser(self, decay: float | None = None) -> Optimiser:
-        """An optimiser for the prediction network, whose learning rate is a tensor that schedules can fill."""
+        """An optimiser for the prediction network; its learning rate is a tensor, so that graphs see changes."""
         s = self.settings
         return self._optimiser(self.network, s.first.lr, s.decay if decay is None else decay)
 
     def new_selector_optimiser(self) -> Optimiser | None:
-        """An optimiser for the selector."""
+        """An optimiser for the selector, if the run has one."""
         training = self.settings.selector_training
         return None if self.selector is None else self._optimiser(self.selector, training.lr, training.decay)
 
@@ -104,7 +104,7 @@ class Learners:
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take over a saved state, after ``begin``."""
+        """Load a saved state; call ``begin`` first."""
         for name, module in self._modules():
             load_weights(module, under(tensors, name))
         for name, optimiser in self._optimisers():
@@ -146,5 +146,5 @@ def load_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
 
 
 def under(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The tensors ``name/...`` by what follows."""
+    """The tensors named ``name/...``, without that prefix."""
     return {key[len(name) + 1 :]: value for key, value in tensors.items() if key.startswith(f"{name}/")}

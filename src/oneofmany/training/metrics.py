@@ -1,4 +1,4 @@
-"""Lines of metrics: who is told about them, and what they say about the updates since the last one."""
+"""Lines of metrics: the means over the updates since the last line, and the callback that receives them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from oneofmany.training.phases import Phase
 
 Watch = Callable[[dict[str, Any]], None]
-"""Told about every line of metrics, and about every phase's length."""
+"""A callback for every line of metrics, and for the length of every phase."""
 
 
 def averages(sums: dict[str, float], updates: int, phase: Phase) -> dict[str, float | None]:
-    """Means over the updates; the exploratory fractions of the joint phase, None elsewhere (see the glossary)."""
+    """Means over the updates; in the joint phase also the exploratory fractions (see the glossary)."""
     line: dict[str, float | None] = {
         "loss": sums["loss"] / updates,
         "gradient_norm": sums["gradient_norm"] / updates,

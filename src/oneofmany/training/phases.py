@@ -1,4 +1,4 @@
-"""The phases of Algorithm 1, read off the settings."""
+"""The phases of Algorithm 1, derived from the settings."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Phase:
     """One phase of a run.
 
     Args:
-        name: as in the metrics.
-        settings: of the prediction network's training, weight decay included; of a selector phase, batch and sampling.
-        objective: what the phase minimises.
-        trains: what is updated.
-        fresh: starts from the seed's first parameters; otherwise from the best candidate so far.
-        stream: the random stream; phases with the same one see the same batches, so that MinLoss and SelectR's
+        name: the name in the metrics.
+        settings: the settings of the phase, weight decay included; a selector phase uses only batch and sampling.
+        objective: the objective that the phase minimises.
+        trains: the networks that are updated.
+        fresh: start from the initial parameters of the seed, not from the best candidate so far.
+        stream: the random stream; phases with the same stream see the same batches, so that MinLoss and SelectR's
             pre-training with MinLoss are the same run.
     """
 
@@ -81,18 +81,18 @@ def phases_of(settings: Settings) -> tuple[Phase, ...]:
 
 
 def pretrainings(settings: Settings) -> list[Phase]:
-    """The pre-trainings of a run, each as the only phase of the MinLoss or Unique run that can stand for it."""
+    """The pre-trainings of a run, each as the only phase of the MinLoss or Unique run that can replace it."""
     own = [phase for phase in phases_of(settings) if phase.fresh and phase.name != "train"]
     return [replace(phase, name="train") for phase in own]
 
 
 def _with_decay(phase: PhaseSettings, decay: float) -> PhaseSettings:
-    """The phase with the weight decay that it has."""
+    """The phase with its weight decay filled in."""
     return replace(phase, decay=decay) if phase.decay is None else phase
 
 
 def _sampled(phase: PhaseSettings, objective: ObjectiveName) -> PhaseSettings:
-    """Unique draws OS queries alone; pre-training with MinLoss never draws single pairs."""
+    """The phase with the sampling of its objective: Unique draws only OS queries."""
     return replace(phase, sampling="os") if objective == "unique" else phase
 
 
@@ -100,7 +100,7 @@ def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR:
     """The objective of a phase, with the pair loss that fits the network."""
     binary = NETWORKS[settings.network.kind].readout == "threshold"
     pair_loss = BinaryNLL() if binary else CategoricalNLL()
-    # The data was checked when it was loaded; looking at values would wait for the device at every update.
+    # The data was checked when it was loaded; checking values again would wait for the device at every update.
     common = {"pair_loss": pair_loss, "validate": False}
     match phase.objective:
         case "naive":

@@ -1,7 +1,7 @@
-"""A queue of runs, some at a time, each a process of its own.
+"""A queue of runs: several at a time, each in its own process.
 
-Its state is the run folders: what has finished is left alone, what was begun is resumed, what is missing is started. So
-a queue that was stopped or killed goes on when it is made again.
+Its state is the run folders: finished runs are skipped, started runs are resumed, missing runs are started. So a queue
+that was stopped or killed continues when it is made again.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from oneofmany.training.signals import listening
 
 PROGRAM = (sys.executable, "-m", "oneofmany")
 LOOK = 0.1
-"""Seconds between two looks at the processes."""
+"""Seconds between two checks of the processes."""
 TRAIN = ("train",)
 STOPPED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT)
-"""How a process ends that was asked to."""
+"""Exit codes of a process that was asked to stop."""
 State = Literal["waiting", "running", "stopping", "stopped", "finished", "failed"]
 
 
 class Metrics:
-    """The newest numbers of a run, from its metrics.jsonl as it grows."""
+    """The newest metrics of a run, read from its growing metrics.jsonl."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,10 +41,10 @@ class Metrics:
         self._newest: dict[str, Any] = {}
 
     def newest(self) -> dict[str, Any]:
-        """The newest value of everything in the lines about training and dev; empty before the first line."""
+        """The newest value of every metric of training and dev; empty before the first line."""
         try:
             size = self.path.stat().st_size
-            if size < self._read:  # a resumed run forgets what came after its state
+            if size < self._read:  # a resumed run cuts the lines after its state
                 self._read, self._newest = 0, {}
             if size > self._read:
                 with self.path.open("rb") as file:
@@ -65,12 +65,12 @@ class Entry:
     """A job in the queue.
 
     Args:
-        job: which.
-        state: where it stands; what is waiting or stopped in the end is left for the next time.
-        steps: the commands that it still needs.
-        why: what went wrong.
-        resumed: whether its training goes on with what was begun earlier.
-        began: when its first command started here, by the monotonic clock.
+        job: the job.
+        state: its state; jobs that are waiting or stopped at the end are left for the next queue.
+        steps: the commands that are still to run.
+        why: the reason of a failure.
+        resumed: whether its training was started earlier and is resumed.
+        began: the time of its first command in this queue, by the monotonic clock.
     """
 
     job: Job
@@ -92,28 +92,28 @@ class Entry:
 
     @property
     def is_trained(self) -> bool:
-        """Whether its run has finished; its other commands may still be to come."""
+        """Whether its training has finished; later commands may be left."""
         return state_of(self.job.folder) == "finished"
 
 
 class QueueWatch(Protocol):
-    """Whoever shows what the queue does."""
+    """Shows what the queue does."""
 
     def changed(self, entry: Entry) -> None:
-        """A job has another state or begins another step."""
+        """Called when a job changes its state or begins its next command."""
 
     def look(self, entries: Sequence[Entry]) -> None:
         """Called several times a second."""
 
 
 class Queue:
-    """Runs jobs to their end, to a deadline, or to a signal.
+    """Runs jobs until all have ended, until a deadline, or until a signal.
 
     Args:
-        jobs: in the order in which they start; one that starts from another one's weights waits for it.
-        at_once: how many run at a time. On a CPU they share its cores, unless a job says how many threads it takes.
-        deadline: when to stop, by ``time.monotonic()``.
-        watch: told about all that happens.
+        jobs: the jobs in the order in which they start; a job that starts from the weights of another waits for it.
+        at_once: the number of jobs at a time. On a CPU they share its cores, unless a job sets its threads.
+        deadline: the time to stop, by ``time.monotonic()``.
+        watch: called with every change.
     """
 
     def __init__(
@@ -131,9 +131,9 @@ class Queue:
         self._signal: int | None = None
 
     def run(self) -> int | None:
-        """Work until nothing is left or it is time to stop; returns the signal that stopped it, if one did.
+        """Run until nothing is left or it is time to stop; return the signal that stopped it, if any.
 
-        At the end of the time, and on SIGINT and SIGTERM, the runs save their state first. A second signal kills them.
+        At the deadline and on SIGINT or SIGTERM, the runs save their state and stop. A second signal kills them.
         """
         with listening(self._stop):
             try:
@@ -150,7 +150,7 @@ class Queue:
                         return self._signal
                     time.sleep(LOOK)
             finally:
-                for entry in self._running():  # an error of our own
+                for entry in self._running():  # after an exception of the queue itself
                     assert entry.process is not None
                     entry.process.terminate()
                     entry.process.wait()
@@ -182,16 +182,16 @@ class Queue:
             if failed:
                 self._change(entry, "failed", f"it starts from {failed[0]}, which failed")
             elif not missing and self._lock(entry):
-                if entry.steps[0] == TRAIN and entry.is_trained:  # by another queue, while this one waited
+                if entry.steps[0] == TRAIN and entry.is_trained:  # another queue trained it meanwhile
                     entry.steps.pop(0)
                 entry.began = time.monotonic()
                 self._next_step(entry)
 
     def _lock(self, entry: Entry) -> bool:
-        """Take the run's log for this queue and its process; False where a process of another queue still has it.
+        """Lock the run's log for this queue and its process; False if a process of another queue holds the lock.
 
-        The lock belongs to the open file, which the process inherits: it ends with the last of the two, even if the
-        queue is killed and its process goes on.
+        The lock belongs to the open file, which the process inherits. So a process that outlives a killed queue still
+        holds it.
         """
         entry.job.log.parent.mkdir(parents=True, exist_ok=True)
         log = entry.job.log.open("ab")
@@ -219,7 +219,7 @@ class Queue:
             stdout=entry.log,
             stderr=subprocess.STDOUT,
             env=environment,
-            start_new_session=True,  # the terminal's Ctrl-C is for the queue, which then asks the runs
+            start_new_session=True,  # Ctrl-C reaches only the queue, which then stops the runs
         )
         self._change(entry, "running")
 
@@ -255,7 +255,7 @@ class Queue:
                 self._change(entry, "stopping")
 
     def _stop(self, number: int) -> None:
-        """SIGINT and SIGTERM stop the queue; the second one kills its runs."""
+        """Stop the queue at the first signal; kill its runs at the second."""
         if self._signal is not None:
             for entry in self._running():
                 if entry.process is not None:
@@ -272,7 +272,7 @@ def _train_command(entry: Entry, threads: int | None) -> tuple[str, ...]:
 
 
 def _why(log: Path, start: int) -> str:
-    """What a run that failed wrote last; of a traceback the line that names the error, for more may follow it."""
+    """The last line that a failed run wrote; after a traceback, the line that names the error."""
     with log.open("rb") as file:
         file.seek(start)
         lines = [line for line in file.read().decode(errors="replace").split("\n") if line.strip()]

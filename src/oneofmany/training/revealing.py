@@ -1,4 +1,4 @@
-"""Revealing: show random cells of one listed solution and keep only the solutions that agree."""
+"""Revealing: turn random cells of one listed solution into givens and keep only the solutions that agree."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from oneofmany.problems import Batch
 
 
 def draw_reveal(batch: int, variables: int, generator: torch.Generator) -> Tensor:
-    """Uniform numbers [B, R + 3] for one call of ``reveal``."""
+    """Draw the uniform numbers [B, R + 3] for one call of ``reveal``."""
     return torch.rand(batch, variables + 3, generator=generator, device=generator.device)
 
 
 def reveal(batch: Batch, share: float, uniform: Tensor) -> Batch:
     """The batch with more givens in a ``share`` of its queries.
 
-    Such a query shows a random share of the cells of one listed solution, uniform between none and all; listed
-    solutions that disagree leave the mask, so whatever stays is a solution of the new query. The total becomes
-    unknown where cells were shown.
+    Such a query shows a random share of the cells of one listed solution, uniform between none and all. Listed
+    solutions that disagree are masked out, so every remaining one solves the new query. The total of a query with new
+    givens becomes unknown.
 
     Args:
         batch: queries with their listed solutions.

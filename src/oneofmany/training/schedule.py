@@ -9,18 +9,18 @@ from typing import Any
 from oneofmany.training.settings import PhaseSettings
 
 FACTOR, PATIENCE, FLOOR, IMPROVEMENT = 0.2, 7, 0.01, 0.01
-"""The paper's plateau: x0.2 after more than 7 evaluations without 1 % relative improvement, down to 0.01 lr."""
+"""The paper's plateau: times 0.2 after more than 7 evaluations without 1 % relative improvement, down to 0.01 lr."""
 
 
 @dataclass
 class Schedule:
-    """Where the learning rate stands. The plateau and the stop count apart, as in the authors' code.
+    """The learning rate and early stopping of a phase. Both count evaluations separately, as in the authors' code.
 
     Args:
-        phase: the phase's settings.
-        factor: what the plateau has made of the learning rate so far.
-        best: least dev error that counted as an improvement.
-        waited: evaluations without improvement since the rate last changed.
+        phase: the settings of the phase.
+        factor: the factor on the learning rate, lowered at every plateau.
+        best: the lowest dev error that counted as an improvement.
+        waited: evaluations without improvement since the last change of the learning rate.
         stalled: evaluations without improvement.
     """
 
@@ -31,7 +31,7 @@ class Schedule:
     stalled: int = 0
 
     def lr(self, update: int, progress: float) -> float:
-        """The rate of update ``update`` (from 0); progress 0..1 is the share of the budget that is used up."""
+        """The learning rate of update ``update`` (from 0); ``progress`` (0 to 1) is the used share of the budget."""
         phase = self.phase
         rate = phase.lr * min(1.0, (update + 1) / phase.warmup if phase.warmup else 1.0)
         if phase.schedule == "cosine":
@@ -40,7 +40,7 @@ class Schedule:
         return rate * self.factor
 
     def evaluated(self, accuracy: float) -> bool:
-        """Take a dev accuracy into account; True says that the phase should stop."""
+        """Record a dev accuracy; return True if the phase should stop."""
         error = 1 - accuracy
         if error < self.best * (1 - IMPROVEMENT):
             self.best, self.waited, self.stalled = error, 0, 0
@@ -52,11 +52,11 @@ class Schedule:
         return self.phase.stop_after is not None and self.stalled > self.phase.stop_after
 
     def state(self) -> dict[str, Any]:
-        """What resuming needs."""
+        """The values that resuming needs."""
         state = {name: value for name, value in asdict(self).items() if name != "phase"}
         return state | {"best": None if math.isinf(self.best) else self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over a saved state."""
+        """Load a saved state."""
         self.factor, self.waited, self.stalled = state["factor"], state["waited"], state["stalled"]
         self.best = math.inf if state["best"] is None else state["best"]

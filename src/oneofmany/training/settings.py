@@ -1,4 +1,4 @@
-"""The settings of a run: frozen, fully resolved, saved with it. The text under a field is its help text."""
+"""The settings of a run, all resolved and saved with it. The docstring of a field is its help text."""
 
 from __future__ import annotations
 
@@ -18,128 +18,132 @@ TWO_PHASES: tuple[ObjectiveName, ...] = ("iexplr", "selectr")
 """Objectives that start from a pre-trained network (section 3.5)."""
 
 CHOOSING: tuple[ObjectiveName, ...] = ("ccloss", "minloss", "iexplr", "selectr")
-"""Objectives that weigh the listed solutions by how close the network is to them."""
+"""Objectives that weight the listed solutions by how close the network is to them."""
 
 
 @dataclass(frozen=True)
 class PhaseSettings:
-    """One phase of training the prediction network."""
+    """One training phase of the prediction network."""
 
     updates: int = 0
-    """Stop after so many updates; 0 leaves the phase out."""
+    """Number of updates; 0 skips the phase."""
     minutes: float | None = None
-    """Stop after so many minutes, evaluation and compilation included; the cosine then follows the clock."""
+    """Time limit in minutes, with evaluation and compilation; a cosine then follows the clock. None: no limit."""
     batch: int = 512
-    """Queries of an update, over all devices together."""
+    """Batch size: queries per update, summed over all devices."""
     sampling: Sampling = "uniform"
-    """How queries are drawn: uniform, pairs, pairs-padded, os, ms, or the share of MS queries."""
+    """Which queries are drawn: uniform, (query, solution) pairs, only os, only ms, or the share of MS queries (0 to 1).
+    pairs-padded repeats the padding mistake of the authors' code."""
     lr: float = 2e-3
     """Learning rate of the prediction network."""
     decay: float | None = None
-    """Weight decay of the prediction network in this phase; by default that of the run."""
+    """Weight decay of the prediction network in this phase. None: that of the run."""
     warmup: int = 0
-    """The learning rate rises linearly over so many updates."""
+    """Updates over which the learning rate rises linearly from 0."""
     schedule: Literal["constant", "cosine", "plateau"] = "constant"
-    """cosine: down to final_lr. plateau: x0.2 after more than 7 evaluations without 1 % relative improvement of the dev
-    error, not below 0.01 lr (the paper's)."""
+    """Schedule of the learning rate. cosine: falls to final_lr * lr.
+    plateau (the paper's): times 0.2, down to 0.01 lr, after more than 7 evaluations without improvement.
+    An improvement lowers the dev error by at least 1 % of its value."""
     final_lr: float = 0.01
-    """Where the cosine ends, as a share of lr."""
+    """Learning rate at the end of the cosine, as a share of lr."""
     stop_after: int | None = None
-    """Stop after more than so many evaluations without 1 % relative improvement of the dev error."""
+    """Early stopping: end after more than this many evaluations without 1 % relative improvement of the dev error.
+    None: never."""
 
 
 @dataclass(frozen=True)
 class SelectorTraining:
-    """How the selector is trained (SelectR)."""
+    """Training of the selector (SelectR only)."""
 
     updates: int = 250
-    """Updates of its pre-training, with the prediction network fixed."""
+    """Updates of the selector's pre-training, with the prediction network frozen."""
     lr: float = 5e-4
-    """Its learning rate, which has no schedule."""
+    """Learning rate of the selector, constant."""
     decay: float = 1e-5
-    """Its weight decay."""
+    """Weight decay of the selector."""
     copy_interval: int = 1
-    """copyitr: the lagged copy is refreshed every so many updates."""
+    """Updates between two refreshes of the lagged copy (the paper's copyitr)."""
     reward: Literal["hamming", "exact"] = "hamming"
-    """hamming: how many variables (choices, for the NLM) agree; exact: whether all do."""
+    """Reward. hamming: the number of variables (for the NLM: choices) that agree. exact: 1 if all agree."""
     sample: bool = False
-    """Train on one drawn solution instead of on the expected loss, and the selector by REINFORCE."""
+    """Train the network on one sampled solution instead of the expected loss, and the selector by REINFORCE."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides what a run does."""
+    """All settings of a run."""
 
     recipe: str = ""
-    """The recipe's name."""
+    """Name of the recipe."""
     task: str = "nqueens"
-    """The task, as in the data's header."""
+    """Task of the data, for example nqueens."""
     objective: ObjectiveName = "minloss"
-    """What to do with several listed solutions."""
+    """Training objective: how several listed solutions become one loss."""
     seed: int = 42
-    """Decides the network's first parameters, the batches and the noise."""
+    """Random seed of the initial parameters, the batches and the noise."""
     listed: int | None = None
-    """Use at most so many listed solutions of a query; all by default."""
+    """Use at most this many listed solutions per query, the first ones. None: all."""
     network: NetworkSettings = field(default_factory=NetworkSettings)
     selector: SelectorSettings = field(default_factory=SelectorSettings)
     first: PhaseSettings = field(default_factory=PhaseSettings)
-    """The first phase: of one-phase objectives the only one, of I-ExplR and SelectR each of the pre-trainings."""
+    """The first phase: the only one of most objectives, each pre-training of I-ExplR and SelectR."""
     second: PhaseSettings = field(default_factory=PhaseSettings)
-    """The second phase: I-ExplR's exploration, SelectR's joint training; of the others an equal-budget control."""
+    """The second phase: exploration (I-ExplR), joint training (SelectR), an equal-budget control (other objectives)."""
     pretraining: Literal["both", "minloss", "unique"] = "both"
-    """What I-ExplR and SelectR start from; both: the better one on dev. Another objective's second phase can start from
-    minloss or unique too; both: it starts from the objective's own first phase."""
+    """Pre-training of I-ExplR and SelectR; both: the better one on dev.
+    For the second phase of other objectives, both means their own first phase."""
     pretrained: tuple[str, ...] = ()
-    """Runs of the same task and seed whose weights to choose the start from, instead of pre-training again."""
+    """Run folders to start from instead of pre-training: same task, network and seed; the best on dev is used."""
     keep_pretrained: bool = False
-    """Whether the pre-trained network stays a candidate for the best (not in the paper)."""
+    """Keep the pre-trained network if the second phase never reaches its dev accuracy (not in the paper)."""
     selector_training: SelectorTraining = field(default_factory=SelectorTraining)
     temperature: float = 1.0
-    """I-ExplR's temperature; the authors' annealing 0.5 is 2."""
+    """Temperature of I-ExplR; 2 is the authors' annealing factor 0.5."""
     epsilon: float = 0.0
-    """MinLoss takes any listed solution with this probability, in the second phase."""
+    """Probability that MinLoss takes a random listed solution, in the second phase only."""
     optimiser: Literal["adamw", "adam"] = "adamw"
-    """adamw as the authors' code, or adam with L2 as the paper's text says."""
+    """adamw (the authors' code) or adam with L2 regularisation (the paper's text)."""
     betas: tuple[float, float] = (0.9, 0.999)
+    """Decay rates of the optimisers' running averages."""
     decay: float = 1e-4
-    """Weight decay of the prediction network."""
+    """Weight decay of the prediction network; first.decay and second.decay override it."""
     clip: float | None = None
-    """Clip the norm of the gradient, of each network on its own."""
+    """Largest gradient norm; larger gradients are scaled down, separately for each network. None: no clipping."""
     largest_gradient: float | None = None
-    """An update whose gradient norm is larger (before clipping) is skipped, as in the authors' code above 1000; one
-    that is not finite is always skipped."""
+    """Skip updates whose gradient norm before clipping is larger (1000 in the authors' code). None: no limit.
+    Updates with a gradient that is not finite are always skipped."""
     loss_scale: float = 1.0
-    """Multiplies the loss; the paper's recipes take the mean over the variables or choices."""
+    """Factor on the loss; the paper's recipes use it for a mean over the variables or choices."""
     ema: float = 0.0
-    """Evaluate and keep an exponential moving average of the weights with this decay; 0 for none."""
+    """Decay of an exponential moving average of the weights, which is then evaluated and kept. 0: none."""
     reveal: float = 0.0
-    """Share of queries that show random cells of one listed solution; only the solutions that agree stay listed."""
+    """Share of queries (0 to 1) that show random cells of one listed solution; solutions that disagree are dropped."""
     burn_in: tuple[int, ...] = (0,)
-    """Steps without a gradient before the trained ones; every update draws one of these numbers."""
+    """Numbers of network steps without gradient before the trained steps; every update draws one of them."""
     discover: bool = False
-    """A valid answer of the network's own joins the listed solutions of its query."""
+    """Add a valid answer of the network to the listed solutions of its query, for this update only."""
     evaluate_every: int = 250
-    """Updates between two evaluations on dev."""
+    """Updates between two evaluations on the dev set."""
     dev_queries: int | None = None
-    """Use only the first so many dev queries."""
+    """Evaluate only on this many dev queries, the first ones. None: all."""
     select_on: Literal["overall", "os", "ms"] = "overall"
-    """The dev queries that schedule, stopping and the best weights look at."""
+    """Dev accuracy that decides the schedule, early stopping and the best weights: overall, os or ms."""
     precision: Precision = "float32"
-    """Of activations on a GPU: bfloat16 for RRN and equivariant, float16 for NLM. CPUs always take float32."""
+    """Precision of activations on a GPU: float32, or bfloat16 (RRN, equivariant), float16 (NLM). CPUs use float32."""
     device: str = "auto"
-    """cpu, cuda, cuda:1 ...; auto takes a GPU where there is one."""
+    """cpu, cuda, cuda:1, ...; auto: a GPU if there is one."""
     threads: int | None = None
-    """CPU threads of PyTorch; its own default if none is said."""
+    """CPU threads of PyTorch. None: PyTorch's default."""
     capture: bool = True
-    """On a GPU, run the whole update as one CUDA graph."""
+    """On a GPU, capture the whole update as one CUDA graph."""
     compile: bool = True
     """On a GPU, compile the equivariant network's step."""
     log_every: int = 50
-    """Updates between two lines of metrics, which wait for the device."""
+    """Updates between two lines of metrics; each line waits for the device."""
     checkpoint_minutes: float = 2.0
-    """Minutes between two checkpoints."""
+    """Minutes between two checkpoints (saved states)."""
     largest_loss: float = 1e6
-    """Training stops with an error where the mean loss is larger or not a number."""
+    """Stop with an error if the mean loss is larger than this, or not finite."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -185,7 +189,7 @@ def _check(s: Settings) -> None:
         if not value > 0:
             raise ValueError(f"{name}: expected more than 0, got {value}")
     if not s.burn_in or min(s.burn_in) < 0:
-        raise ValueError(f"burn_in: expected numbers of steps from 0, got {s.burn_in}")
+        raise ValueError(f"burn_in: expected numbers of steps of at least 0, got {s.burn_in}")
     if s.network.kind != "equivariant" and (s.burn_in != (0,) or s.discover):
         raise ValueError(f"burn_in and discover: only the equivariant network has them, got kind {s.network.kind}")
     if s.discover and s.objective not in CHOOSING:
@@ -207,13 +211,13 @@ def to_json(settings: Settings) -> dict[str, Any]:
 
 
 def from_json(values: dict[str, Any]) -> Settings:
-    """The settings of a config.json; ValueError names a field that this version does not know."""
+    """The settings of a config.json; ValueError if this version does not know a field."""
     kept = {name: value for name, value in values.items() if (name, value) not in REMOVED.items()}
     return _build(Settings, kept, "")
 
 
 REMOVED = {"starts": 1, "start_temperature": 0.0}
-"""Settings of earlier versions, with the values that changed nothing: runs that have these are resumed as they were."""
+"""Removed settings, with the values that had no effect: runs with these values can still be resumed."""
 
 _NESTED: dict[str, Any] = {
     "network": NetworkSettings,

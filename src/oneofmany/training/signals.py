@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM, which ask to stop."""
+"""Handlers for SIGINT and SIGTERM."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def listening(react: Callable[[int], None]) -> Iterator[None]:
-    """Call ``react`` with the signal's number on SIGINT and SIGTERM, instead of ending at once."""
+    """On SIGINT and SIGTERM, call ``react`` with the signal's number instead of ending at once."""
     try:
         before = {
             number: signal.signal(number, lambda number, frame: react(number))
             for number in (signal.SIGINT, signal.SIGTERM)
         }
-    except ValueError:  # not in the main thread: whoever started it has to stop it
+    except ValueError:  # not in the main thread, where handlers cannot be set
         before = {}
     try:
         yield

@@ -1,4 +1,4 @@
-"""Start a run, or go on with one: three lines of Python do what the command line does."""
+"""Start or resume a run: the same as ``oneofmany train``, from Python."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def train(
     command: str = "",
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Train a new run into the folder ``out``; returns what its result.json says.
+    """Train a new run in the folder ``out`` and return the content of its result.json.
 
     Args:
-        settings: what to do; ``oneofmany.recipes.recipe("nqueens/minloss")`` gives those of a recipe.
+        settings: the settings; ``oneofmany.recipes.recipe("nqueens/minloss")`` returns those of a recipe.
         train: the training data file.
-        dev: the data file that schedules and chooses.
+        dev: the validation (dev) data file, used for schedules, early stopping and the best weights.
         out: the run folder, which must not exist yet.
-        command: how to run this again, kept in the configuration.
-        watch: told about every line of metrics.
+        command: the command that started the run, kept in config.json.
+        watch: called with every line of metrics.
     """
     data = {"train": Dataset.load(train), "dev": Dataset.load(dev)}
     paths = {"train": str(Path(train).resolve()), "dev": str(Path(dev).resolve())}
@@ -48,9 +48,9 @@ def train(
 
 
 def resume(out: str | Path, settings: Settings | None = None, watch: Watch | None = None) -> dict[str, Any]:
-    """Go on with a run where its last whole state stands; a finished one just returns its result.
+    """Resume a run from its last complete state and return its result; a finished run only returns it.
 
-    ``settings``, if given, must be those of the run; other data than it began with is refused too.
+    ``settings``, if given, must equal those of the run. The data must be the same as at the start.
     """
     folder = RunFolder.open(out)
     try:
@@ -59,13 +59,13 @@ def resume(out: str | Path, settings: Settings | None = None, watch: Watch | Non
     except (KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{folder.path / 'config.json'} is damaged ({type(error).__name__}: {error})") from None
     if settings is not None and (different := differences(to_json(settings), to_json(saved))):
-        raise ValueError(f"{out} was begun with other settings: {'; '.join(different)}: resume it without them")
+        raise ValueError(f"{out} was started with other settings: {'; '.join(different)}: resume it without them")
     data = {}
     for name, (path, checksum) in begun_with.items():
         data[name] = Dataset.load(path)
         found = data[name].header()["checksum"]
         if found != checksum:
-            raise FileError(f"{out} was begun with other {name} data: {path} had checksum {checksum}, now {found}")
+            raise FileError(f"{out} was started with other {name} data: {path} had checksum {checksum}, now {found}")
     paths = {name: path for name, (path, _) in begun_with.items()}
     return _run(saved, data, paths, Path(out), folder, str(folder.config.get("command", "")), watch)
 
@@ -85,7 +85,7 @@ def _run(
         if device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = settings.precision != "float32"
         for phase in phases_of(settings):
-            group.rows(phase.settings.batch)  # refuses what cannot be split, before hours of another phase
+            group.rows(phase.settings.batch)  # raises before the first phase if a batch cannot be split
         if folder is None and group.writes:
             about = {name: {"path": paths[name], **_about(part, paths[name])} for name, part in data.items()}
             config = {
@@ -96,7 +96,7 @@ def _run(
                 "processes": group.size,
             }
             folder = RunFolder.create(out, config)
-        # Every process reads the state, the first one alone writes.
+        # Every process reads the folder that the first one has made.
         group.wait(device)
         trainer = Trainer(
             settings,

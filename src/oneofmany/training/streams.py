@@ -1,7 +1,7 @@
-"""Random streams: what an update draws is a function of the seed, the phase's stream and the update's number.
+"""Random streams: the random numbers of an update depend only on the seed, the phase's stream and the update number.
 
-So nothing about generators has to be saved, a resumed run draws what the other one would have drawn, and every process
-of a distributed run can draw for the whole batch and keep its slice.
+So no generator state is saved, a resumed run draws the same numbers as an uninterrupted one, and every process of a
+distributed run draws for the whole batch and keeps its slice.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import torch
 
 
 def seed_of(seed: int, *names: str | int) -> int:
-    """A 62-bit seed for one purpose; other names, other numbers."""
+    """A 62-bit seed for one purpose; different names give different seeds."""
     text = "/".join(str(part) for part in (seed, *names))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 2
 
 
 def generator_of(device: torch.device | str, seed: int, *names: str | int) -> torch.Generator:
-    """A generator on a device at the beginning of one stream."""
+    """A new generator on a device, seeded for one purpose."""
     return torch.Generator(device).manual_seed(seed_of(seed, *names))

@@ -1,4 +1,4 @@
-"""The loop around the updates: phases, evaluation on dev, the best weights, logging, checkpoints, stopping."""
+"""The training loop: phases, evaluation on dev, the best weights, logging, checkpoints, stopping."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from oneofmany.training.updating import MEASURED, Updater
 
 
 class TrainingError(RuntimeError):
-    """Training cannot go on; the last good state is kept."""
+    """Training cannot continue; the last good state is kept."""
 
 
-class Interrupted(Exception):  # noqa: N818 - it is no error
+class Interrupted(Exception):  # noqa: N818 - not an error
     """The run was asked to stop and has saved its state."""
 
     def __init__(self, number: int, update: int) -> None:
@@ -41,16 +41,16 @@ class Interrupted(Exception):  # noqa: N818 - it is no error
 
 
 class Trainer:
-    """Trains one run to its end, or to the next signal.
+    """Trains one run until its end or until a signal.
 
     Args:
-        settings: what to do.
-        folder: the run's; the first process alone writes into it.
+        settings: the settings of the run.
+        folder: the run folder; only the first process writes into it.
         train: the training data.
-        dev: what schedules and chooses.
-        device: where to train.
+        dev: the validation (dev) data, used for schedules, early stopping and the best weights.
+        device: the device of this process.
         group: the processes of the run.
-        watch: told about every line of metrics.
+        watch: called with every line of metrics.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Trainer:
     # ---- the run ---------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
-        """Train until the end; returns what result.json says. Interrupted and TrainingError leave a good state."""
+        """Train to the end and return the content of result.json; Interrupted and TrainingError leave a good state."""
         resumed = self._resume()
         if self.at.finished:
             return self._finish()
@@ -140,7 +140,7 @@ class Trainer:
                     over = self._evaluate(phase, schedule, lr, clock) or over
                 at.schedule = schedule.state()
                 clock.tick()
-                if not over:  # a state does not know that its phase is over; the next one follows at once
+                if not over:  # a phase that is over is saved below, as the beginning of the next
                     self._look_around(updater, looked)
             elif self._signal is not None and self.group.size == 1:
                 clock.tick()
@@ -148,11 +148,11 @@ class Trainer:
         if self.best is not None and self.best.better_than(self.candidate):
             self.candidate = self.best
         if phase.stream == "second" and self.best is not None:
-            self.candidate = self.best  # the second phase's best is kept even where the first was better (the paper)
+            self.candidate = self.best  # as in the paper, even if the first phase was better
         self.best = None
 
     def _measure(self, updater: Updater, phase: Phase, lr: float, clock: Clock) -> None:
-        """Write a line of metrics about the updates since the last one."""
+        """Write a line of metrics for the updates since the last line."""
         at = self.at
         sums = updater.measured()
         clock.tick()
@@ -173,19 +173,19 @@ class Trainer:
         loss = line["selector_loss"] if phase.trains == "selector" else line["loss"]
         if not math.isfinite(loss) or abs(loss) > self.settings.largest_loss:
             raise TrainingError(
-                f"the loss is {loss} at update {at.update} of phase {phase.name}: training stopped, the state before "
-                "it is kept; a smaller learning rate or clip may help"
+                f"the loss is {loss} at update {at.update} of phase {phase.name}: training stopped, the last "
+                "checkpoint is kept; try a smaller learning rate or clip"
             )
         if round(sums["skipped"]) == updates and updates >= 10:
             raise TrainingError(
                 f"all {updates} updates before update {at.update} of phase {phase.name} were skipped (gradient norm "
-                f"{line['gradient_norm']:.3g}, {sums['queries']:.0f} queries to train on): training stopped; look at "
-                "largest_gradient, at the sampling and at the data"
+                f"{line['gradient_norm']:.3g}, {sums['queries']:.0f} queries to train on): training stopped; check "
+                "largest_gradient, the sampling and the data"
             )
         self._log(line)
 
     def _evaluate(self, phase: Phase, schedule: Schedule, lr: float, clock: Clock) -> bool:
-        """Evaluate on dev, keep the best weights; True where the phase should stop."""
+        """Evaluate on dev and keep the best weights; return True if the phase should stop."""
         s, at = self.settings, self.at
         dev = self._dev(self.learners.evaluated)
         clock.tick()
@@ -203,7 +203,7 @@ class Trainer:
         self._log(line)
         score = self.group.from_first(dev["score"], self.device)
         found = Candidate({}, dev | {"score": score, "update": at.update, "phase": phase.name})
-        if self.best is None or not self.best.better_than(found):  # of equals the later, which has seen more
+        if self.best is None or not self.best.better_than(found):  # on a tie, keep the later weights
             found.weights = weights_of(self.learners.evaluated)
             self.best = found
             self._keep(found)
@@ -212,7 +212,7 @@ class Trainer:
         return line["loss"] / s.loss_scale < 1e-5 and phase.settings.stop_after is not None
 
     def _dev(self, network: TaskNetwork) -> dict[str, Any]:
-        """OS, MS and overall accuracy on dev, and the score that counts."""
+        """OS, MS and overall accuracy on dev, and the score: the one named by select_on."""
         s = self.settings
         with torch.compiler.set_stance("force_eager"):
             outcomes = evaluate(
@@ -236,7 +236,7 @@ class Trainer:
     # ---- between phases --------------------------------------------------------------------------------------------
 
     def _take_pretrained(self) -> None:
-        """Choose the start among the weights of other runs, by dev."""
+        """Start from the other run whose weights are best on dev."""
         s = self.settings
         for path in s.pretrained:
             run = RunFolder.open(path)
@@ -254,7 +254,7 @@ class Trainer:
             self._log({"kind": "start", "seconds": round(self.at.seconds, 3), "dev": self.candidate.dev})
 
     def _finish(self) -> dict[str, Any]:
-        """Write the result where it is not there yet: a kill may have come between the last state and it."""
+        """Write the result if it is missing: a run may be killed after its last state."""
         kept, path = self.candidate, self.folder.path / "result.json"
         assert kept is not None
         result = {
@@ -270,7 +270,7 @@ class Trainer:
     # ---- state -----------------------------------------------------------------------------------------------------
 
     def _look_around(self, updater: Updater, at_a_line: bool) -> None:
-        """Checkpoint where it is time, and stop where somebody asked."""
+        """Save a checkpoint if one is due; stop if a signal came."""
         asked = float(self._signal or 0)
         if at_a_line and self.group.size > 1:
             asked = self.group.from_first(asked, self.device)
@@ -290,7 +290,7 @@ class Trainer:
         return self.learners.state() | {"sums": updater.sums}
 
     def _between_phases(self) -> dict[str, Tensor]:
-        """The next phase begins with what is kept, and with the selector as it is."""
+        """The tensors of a state between phases: only the selector, since the next phase starts from the candidate."""
         selector = self.learners.selector
         return {} if selector is None else {f"selector/{k}": v for k, v in weights_of(selector).items()}
 
@@ -300,7 +300,7 @@ class Trainer:
             Checkpoint(self.at, self.best, self.candidate, tensors).save(self.folder)
 
     def _resume(self) -> dict[str, Tensor] | None:
-        """Take over the folder's state; returns its tensors where it lies inside a phase."""
+        """Load the folder's newest state; return its tensors if it is inside a phase."""
         found = Checkpoint.load(self.folder, self.device)
         if found is None:
             if self.group.writes:
@@ -313,7 +313,7 @@ class Trainer:
         if self.group.writes:
             self.folder.cut_metrics(self.at.metrics)
         if self.best is not None and not self.at.finished:
-            self._keep(self.best)  # the file may be newer than the state
+            self._keep(self.best)  # the weights file may be newer than the state
         if "sums" in state.tensors:
             return state.tensors
         if self.learners.selector is not None:
@@ -326,5 +326,5 @@ class Trainer:
         self.watch(line)
 
     def _remember(self, number: int) -> None:
-        """A signal waits until the update is done."""
+        """Remember a signal until the update is done."""
         self._signal = number

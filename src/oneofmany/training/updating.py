@@ -1,4 +1,4 @@
-"""One update: draw a batch, predict, weigh the listed solutions, step. On a GPU the whole of it is one CUDA graph."""
+"""One update: draw a batch, predict, weight the listed solutions, step. On a GPU all of this is one CUDA graph."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ MEASURED = (
     "exploratory_loss",
     "exploratory_hamming",
 )
-"""What an update adds up on the device; see the glossary of metrics."""
+"""The sums that updates accumulate on the device; see the glossary of metrics."""
 WARM_UPS = 3
-"""Updates that run as they are before the next one is captured."""
+"""Updates that run without a graph before one is captured."""
 
 
 class Updater:
     """Runs the updates of one phase.
 
     Args:
-        settings: the run's.
-        phase: which phase.
+        settings: the settings of the run.
+        phase: the phase.
         learners: networks and optimisers.
         data: the training data on the device.
-        group: the processes among which a batch is split.
+        group: the processes that share a batch.
     """
 
     def __init__(self, settings: Settings, phase: Phase, learners: Learners, data: DeviceData, group: Group) -> None:
@@ -79,7 +79,7 @@ class Updater:
             self.learners.lagged.update()
 
     def measured(self) -> dict[str, float]:
-        """Sums over all processes since the last call, which begin anew; this waits for the device."""
+        """Return the sums over all processes since the last call and reset them; this waits for the device."""
         sums = self.group.sum(self.sums).tolist()
         self.sums.zero_()
         return dict(zip(MEASURED, sums, strict=True))
@@ -87,7 +87,7 @@ class Updater:
     # ---- drawing ---------------------------------------------------------------------------------------------------
 
     def draw(self, update: int) -> dict[str, Tensor]:
-        """Everything random of one update: drawn for the whole batch, cut to this process's slice."""
+        """Draw all random numbers of one update for the whole batch; return this process's slice."""
         s, phase = self.settings, self.phase
         generator = generator_of(self.device, s.seed, phase.stream, update)
         size, problem = phase.settings.batch, self.data.problem
@@ -178,7 +178,7 @@ class Updater:
         burn_in: int,
         measured: dict[str, Tensor],
     ) -> tuple[Tensor, Tensor]:
-        """Both losses of section 3.4, from before either network is updated; and how exploratory the selector is."""
+        """Both losses of section 3.4, before either network is updated; adds the exploratory counts to ``measured``."""
         learners, mask = self.learners, batch.mask
         assert learners.selector is not None
         lagged = learners.lagged
@@ -203,7 +203,7 @@ class Updater:
         return loss, selector_loss
 
     def _apply(self, network: nn.Module, optimiser: Optimiser, trained: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum over processes, clip and step; nothing changes where nothing was trained on or the gradient is bad."""
+        """Sum gradients over processes, clip, step; skip the step if no query was trained on or the gradient is bad."""
         parameters = [p for p in network.parameters() if p.requires_grad]
         self.group.sum_gradients(parameters)
         limit = self.settings.clip if self.settings.clip is not None else float("inf")
@@ -212,14 +212,14 @@ class Updater:
         if self.settings.largest_gradient is not None:
             bad = bad | (norm > self.settings.largest_gradient)
         skipped = bad.float()
-        # The fused optimisers skip a step, with its momentum, decay and count, where this says 1.
+        # The fused optimisers skip the whole step (momentum, decay, count) if this is 1.
         optimiser.found_inf = skipped  # pyright: ignore
         optimiser.step()
         return norm.nan_to_num(0.0, 0.0, 0.0), skipped
 
     @torch.no_grad()
     def _follow(self, skipped: Tensor) -> None:
-        """The moving average takes a step towards the network."""
+        """Update the moving average, unless the step was skipped."""
         if self.learners.average is None:
             return
         weight = (1 - self.settings.ema) * (1 - skipped)
@@ -229,13 +229,13 @@ class Updater:
     # ---- small things ----------------------------------------------------------------------------------------------
 
     def _local(self, mask: Tensor) -> Tensor:
-        """How many queries of this process's slice train the network, and how many the selector: [2]."""
+        """The number of queries in this process's slice that train the network and the selector: [2]."""
         listed = mask.sum(1)
         trained = listed == 1 if self.phase.objective == "unique" else listed > 0
         return torch.stack([trained.sum(), (listed > 1).sum()])
 
     def _share(self, local: Tensor, counts: Tensor, which: int) -> Tensor | float:
-        """What turns the mean over this process's queries into its part of the mean over the whole batch."""
+        """The factor from the mean over this process's queries to its part of the mean over the whole batch."""
         if self.group.size == 1:
             return 1.0
         return local[which] / counts[which].clamp_min(1)
@@ -248,7 +248,7 @@ class Updater:
             group["lr"].fill_(lr)
 
     def _warm_up_or_capture(self, inputs: dict[str, Tensor], burn_in: int) -> None:
-        """The first few updates run as they are, on a stream of their own; the next one is captured and replayed."""
+        """Run the first few updates on a side stream without a graph; capture the next one and replay it."""
         if self._warm.get(burn_in, 0) < WARM_UPS:
             self._warm[burn_in] = self._warm.get(burn_in, 0) + 1
             _on_side_stream(lambda: self.step(inputs, burn_in))
