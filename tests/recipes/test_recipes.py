@@ -94,6 +94,7 @@ EVERYWHERE = {
     "pretraining": "both",
     "pretrained": (),
     "discover": False,
+    "spare_settled": False,
     "temperature": 1.0,
     "largest_gradient": 1000.0,
     "largest_loss": 1e6,

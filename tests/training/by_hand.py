@@ -74,7 +74,7 @@ class ByHand:
         common = {"betas": s.betas, "foreach": False, "fused": False}
         self.optimiser = kind(self.network.parameters(), lr=1.0, weight_decay=s.decay, **common)
         self.selector_optimiser = torch.optim.SGD(self.selector.parameters(), **SGD)
-        self.updates = self.discovered = 0
+        self.updates = self.discovered = self.spared = 0
 
     def predict(self, network, batch, inputs, burn_in):
         arguments = {name: inputs[name] for name in ("noise", "seed") if name in inputs}
@@ -86,6 +86,9 @@ class ByHand:
 
     def batch(self, inputs):
         batch = self.updater.data.batch(inputs["rows"], self.updater.phase.settings.sampling)
+        relations = None if batch.relations is None else batch.relations.numpy()
+        total = solve(batch.problem, batch.query.numpy(), relations).total
+        self.complete = [int(listed) == count for listed, count in zip(batch.mask.sum(1), total, strict=True)]
         return reveal(batch, self.s.reveal, inputs["reveal"]) if self.s.reveal else batch
 
     def losses(self, batch, inputs, burn_in):
@@ -95,6 +98,9 @@ class ByHand:
         if self.s.discover:
             batch = with_discovered(batch, logits[-1])
             self.discovered += int(batch.mask[:, -1].sum())
+        if self.s.spare_settled:
+            batch, spared = without_settled(batch, logits, self.complete)
+            self.spared += spared
         with torch.no_grad():
             copied = self.predict(self.copied, batch, inputs, burn_in)
         scores = self.selector(copied, batch)
@@ -158,6 +164,21 @@ def with_discovered(batch, logits):
         taken.append([value + 1 for value in answer] in every.of(b).tolist() and answer not in listed)
     solutions = torch.cat([batch.solutions, answers[:, None]], 1)
     return replace(batch, solutions=solutions, mask=torch.cat([batch.mask, torch.tensor(taken)[:, None]], 1))
+
+
+# ---- sparing -------------------------------------------------------------------------------------------------------
+
+
+def without_settled(batch, logits, complete):
+    """The definition of sparing, and the number of queries that it spares; complete lists are those of the data."""
+    mask, spared = batch.mask.clone(), 0
+    for b in range(len(batch)):
+        answers = [step.argmax(-1).tolist() for step in logits[-8:, b]]
+        listed = batch.solutions[b][batch.mask[b]].tolist()
+        if not complete[b] and all(answer == answers[0] for answer in answers) and answers[0] not in listed:
+            mask[b] = False
+            spared += 1
+    return replace(batch, mask=mask), spared
 
 
 def loose_data():

@@ -8,7 +8,9 @@ from oneofmany.data import DeviceData
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.training.revealing import draw_reveal, reveal
 
-DATA = DeviceData(build_sudoku(30, "train", seed=3, size=4, givens=(4, 7), listed=50))
+SUDOKUS = build_sudoku(30, "train", seed=3, size=4, givens=(4, 7), listed=50)
+DATA = DeviceData(SUDOKUS)
+INCOMPLETE = DeviceData(SUDOKUS, listed=2)
 EXTREMES = (0.0, 1 - 2**-24)
 
 
@@ -28,14 +30,22 @@ def brute_force(batch, share, uniform):
                 mask[k] = all(batch.solutions[b, k, r] == solution[r] for r in shown)
         queries.append(query)
         masks.append(mask)
-        totals.append(-1 if shown else int(batch.total[b]))
+        if len(listed) == batch.total[b]:
+            totals.append(sum(mask))
+        else:
+            totals.append(-1 if shown else int(batch.total[b]))
     return queries, masks, totals
 
 
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([None, *EXTREMES]))
-def test_against_brute_force(seed, share, extreme):
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.3, 1.0]),
+    st.sampled_from([None, *EXTREMES]),
+    st.sampled_from([DATA, INCOMPLETE]),
+)
+def test_against_brute_force(seed, share, extreme, data):
     draw = torch.Generator().manual_seed(seed)
-    batch = DATA.draw(6, draw)
+    batch = data.draw(6, draw)
     uniform = draw_reveal(6, 16, draw)
     if extreme is not None:
         uniform[:, 1:3] = extreme

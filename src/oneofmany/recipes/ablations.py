@@ -49,6 +49,10 @@ def experiments() -> list[Recipe]:
     return [
         nqueens.changed("no-burn-in", {"burn_in": (0,)}),
         futoshiki.changed("revealing", {"reveal": 0.5}),
+        sudoku.changed(
+            "no-checker",
+            {"discover": False, "spare_settled": True, "reveal": 0.8, "first.updates": 9_000, "evaluate_every": 900},
+        ),
         sudoku.changed("listed-1", {"listed": 1}),
         sudoku.changed("listed-2", {"listed": 2}),
         sudoku.changed("listed-all", train="sudoku-all-train"),

@@ -19,8 +19,8 @@ def reveal(batch: Batch, share: float, uniform: Tensor) -> Batch:
     """The batch with more givens in a ``share`` of its queries.
 
     Such a query shows a random share of the cells of one listed solution, uniform between none and all. Listed
-    solutions that disagree are masked out, so every remaining one solves the new query. The total of a query with new
-    givens becomes unknown.
+    solutions that disagree are masked out, so every remaining one solves the new query. A complete list stays complete;
+    otherwise the total of a query with new givens becomes unknown.
 
     Args:
         batch: queries with their listed solutions.
@@ -35,5 +35,6 @@ def reveal(batch: Batch, share: float, uniform: Tensor) -> Batch:
     shown = (cells < amount[:, None]) & ((changed < share) & (listed > 0))[:, None]
     query = torch.where(shown & (batch.query == 0), solution + 1, batch.query)
     agrees = ((batch.solutions == solution[:, None]) | ~shown[:, None]).all(-1)
-    total = torch.where(shown.any(1), -1, batch.total)
-    return replace(batch, query=query, mask=batch.mask & agrees, total=total)
+    mask = batch.mask & agrees
+    total = torch.where(listed == batch.total, mask.sum(1), torch.where(shown.any(1), -1, batch.total))
+    return replace(batch, query=query, mask=mask, total=total)

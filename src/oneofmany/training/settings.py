@@ -122,6 +122,9 @@ class Settings:
     """Numbers of network steps without gradient before the trained steps; every update draws one of them."""
     discover: bool = False
     """Add a valid answer of the network to the listed solutions of its query, for this update only."""
+    spare_settled: bool = False
+    """Leave a query out of an update if not all of its solutions are listed and the network's answer, unchanged for 8
+    steps, is not one of them. Needs no checker."""
     evaluate_every: int = 250
     """Updates between two evaluations on the dev set."""
     dev_queries: int | None = None
@@ -190,10 +193,15 @@ def _check(s: Settings) -> None:
             raise ValueError(f"{name}: expected more than 0, got {value}")
     if not s.burn_in or min(s.burn_in) < 0:
         raise ValueError(f"burn_in: expected numbers of steps of at least 0, got {s.burn_in}")
-    if s.network.kind != "equivariant" and (s.burn_in != (0,) or s.discover):
-        raise ValueError(f"burn_in and discover: only the equivariant network has them, got kind {s.network.kind}")
-    if s.discover and s.objective not in CHOOSING:
-        raise ValueError(f"discover: expected an objective of {', '.join(CHOOSING)}, got {s.objective}")
+    if s.network.kind != "equivariant" and (s.burn_in != (0,) or s.discover or s.spare_settled):
+        raise ValueError(
+            f"burn_in, discover and spare_settled: only the equivariant network has them, got kind {s.network.kind}"
+        )
+    for name, asked in (("discover", s.discover), ("spare_settled", s.spare_settled)):
+        if asked and s.objective not in CHOOSING:
+            raise ValueError(f"{name}: expected an objective of {', '.join(CHOOSING)}, got {s.objective}")
+    if s.discover and s.spare_settled:
+        raise ValueError("discover and spare_settled: expected one of them at most, got both")
 
 
 def _numbers(settings: Any, prefix: str = "") -> Iterator[tuple[str, float]]:

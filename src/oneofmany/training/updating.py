@@ -19,6 +19,7 @@ from oneofmany.training.learners import Learners, Optimiser
 from oneofmany.training.phases import Phase, build_objective
 from oneofmany.training.revealing import draw_reveal, reveal
 from oneofmany.training.settings import Settings
+from oneofmany.training.sparing import spare_settled
 from oneofmany.training.streams import generator_of, seed_of
 
 MEASURED = (
@@ -121,6 +122,8 @@ class Updater:
             logits = self._predict(learners.network, batch, inputs, burn_in)
         if s.discover:
             batch = discover(batch, logits[-1])
+        if s.spare_settled:
+            batch = spare_settled(batch, logits)
         solutions, mask = batch.solutions + learners.network.value_offset, batch.mask
         local = self._local(mask)
         counts = self.group.sum(local)
