@@ -132,13 +132,13 @@ def test_other_data_and_other_weights_are_told_apart(runs, call):
     code, _, err = call("evaluate", run, data)
     assert code == 2
     assert "other weights" in err
-    code, _, err = call("record", run, "--out", runs / "records")
+    code, _, err = call("record", run, "--out", runs / "records", "--allow-dirty")
     assert code == 2
     assert "other weights" in err
     again = re.search("`oneofmany (.*?)`", err)
     assert again
     assert call(*again[1].split())[0] == 0
-    assert call("record", run, "--out", runs / "records")[0] == 0
+    assert call("record", run, "--out", runs / "records", "--allow-dirty")[0] == 0
 
 
 def test_damaged_predictions(runs, call):
@@ -187,12 +187,29 @@ def test_a_weights_file_keeps_nothing(runs, call):
     assert "--name" in err
 
 
+def test_a_dirty_tree_is_recorded_only_if_allowed(runs, call):
+    config = runs / "minloss" / "config.json"
+    call("evaluate", runs / "minloss", runs / "test.safetensors")
+    (runs / "minloss" / "predictions" / "test.safetensors").unlink()
+    command = ("record", runs / "minloss", "--out", runs / "records")
+    for revision, code in (("0123456789ab", 0), (None, 0), ("0123456789ab+", 2)):
+        about = json.loads(config.read_text())
+        about["environment"]["revision"] = revision
+        config.write_text(json.dumps(about))
+        found, _, err = call(*command, "--force")
+        assert found == code
+        assert ("uncommitted changes" in err) == (code == 2)
+    found, out, _ = call(*command, "--force", "--allow-dirty")
+    assert found == 0
+    assert read_record(out.strip()).dirty
+
+
 def test_an_unfinished_run_is_called_so(runs, call):
     (runs / "minloss" / "result.json").unlink()
     code, _, err = call("evaluate", runs / "minloss", runs / "test.safetensors")
     assert code == 0
     assert "is not finished" in err
-    code, out, err = call("record", runs / "minloss", "--out", runs / "records")
+    code, out, err = call("record", runs / "minloss", "--out", runs / "records", "--allow-dirty")
     assert code == 0
     assert "is not finished" in err
     assert read_record(out.strip()).finished is False
@@ -277,7 +294,7 @@ def test_compare_shows_what_the_library_compares(evaluated, call):
 
 def test_compare_reads_records(evaluated, call):
     pair, data = [evaluated / "minloss", evaluated / "selectr"], evaluated / "test.safetensors"
-    records = call("record", *pair, "--out", evaluated / "records")[1].split()
+    records = call("record", *pair, "--out", evaluated / "records", "--allow-dirty")[1].split()
     of_runs, of_records = (json.loads(call("compare", *both, data, "--json")[1]) for both in (pair, records))
     assert [of_runs[key] for key in ("os", "ms", "overall")] == [of_records[key] for key in ("os", "ms", "overall")]
 
@@ -306,7 +323,7 @@ def test_record_writes_one_file_a_run(evaluated, call):
     pair, out = [evaluated / "minloss", evaluated / "selectr"], evaluated / "new" / "records"
     log = evaluated / "minloss.log"  # a sweep writes it, and a shell pattern matches it
     log.write_text("training ...")
-    code, told, _ = call("record", *pair, log, "--out", out)
+    code, told, _ = call("record", *pair, log, "--out", out, "--allow-dirty")
     assert code == 0
     files = [out / "small-minloss-7.json", out / "small-selectr-7.json"]
     assert told.split() == list(map(str, files))
@@ -316,11 +333,11 @@ def test_record_writes_one_file_a_run(evaluated, call):
         assert str(made()) not in file.read_text()
     before = files[1].read_bytes()
     files[0].unlink()
-    code, told, err = call("record", *pair, "--out", out)
+    code, told, err = call("record", *pair, "--out", out, "--allow-dirty")
     assert (code, told) == (2, "")
     assert "--force" in err
     assert not files[0].exists()
-    assert call("record", *pair, "--out", out, "--force")[0] == 0
+    assert call("record", *pair, "--out", out, "--force", "--allow-dirty")[0] == 0
     assert files[1].read_bytes() == before
 
 
@@ -331,7 +348,7 @@ def test_record_refuses(evaluated, call):
         ((), "run folder"),
         ((evaluated / "test.safetensors",), "neither a run folder nor a record"),
     ):
-        code, out, err = call("record", *runs, "--out", evaluated / "records")
+        code, out, err = call("record", *runs, "--out", evaluated / "records", "--allow-dirty")
         assert (code, out) == (2, "")
         assert words in err
     assert not (evaluated / "records").exists()

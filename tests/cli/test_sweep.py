@@ -177,7 +177,17 @@ def test_a_failed_run(fake, call, data, tmp_path, monkeypatch):
 def test_evaluating_and_recording(fake, call, data, tmp_path):
     out, test, records = tmp_path / "runs", tmp_path / "queens-test.safetensors", tmp_path / "records"
     build_nqueens(6, 4, seed=2).save(test)
-    arguments = ["nqueens/naive/tiny", "--seeds", 1, *small(data, out), "--evaluate", test, "--records", records]
+    arguments = [
+        "nqueens/naive/tiny",
+        "--seeds",
+        1,
+        *small(data, out),
+        "--evaluate",
+        test,
+        "--records",
+        records,
+        "--allow-dirty",
+    ]
     grid = ["--grid", "decay=0.1", "--device", "cpu"]
     for extra, place in (([], ""), (grid, "decay=0.1")):
         fake([*arguments, *extra])
@@ -185,7 +195,7 @@ def test_evaluating_and_recording(fake, call, data, tmp_path):
         folder, device = str(out / "nqueens/naive/tiny" / place / "1"), ["--device", "cpu"] if extra else []
         assert fake.events()[1:] == [
             ["evaluate", folder, str(test), "--force", *device],
-            ["record", folder, "--out", str(records / place), "--force"],
+            ["record", folder, "--out", str(records / place), "--force", "--allow-dirty"],
         ]
         fake([*arguments, *extra])
         assert call("sweep", *arguments, *extra)[0] == 0
@@ -295,7 +305,7 @@ def test_real_runs_share_their_pretraining(call, data, tmp_path):
     weights = [load_file(folder / "weights.safetensors") for folder in (tmp_path / "own", folders[names[0]])]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     records = tmp_path / "records"
-    code, _, err = call("sweep", names[1], *arguments[2:], "--evaluate", data, "--records", records)
+    code, _, err = call("sweep", names[1], *arguments[2:], "--evaluate", data, "--records", records, "--allow-dirty")
     assert code == 0, err
     record = json.loads((records / "nqueens-minloss-tiny-7.json").read_text())
     assert record["finished"]

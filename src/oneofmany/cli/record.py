@@ -19,6 +19,7 @@ def record(
     *,
     out: Path,
     force: Flag = False,
+    allow_dirty: Flag = False,
 ) -> None:
     """Write a record of every run: a small JSON file, named after recipe and seed, with all that a report needs.
 
@@ -28,6 +29,8 @@ def record(
         runs: run folders; the log files of a sweep are ignored.
         out: the folder for the files; it is created if it does not exist.
         force: overwrite existing files.
+        allow_dirty: also record runs that were made with uncommitted changes in the source tree of oneofmany; the
+            revision in the record ends with a +.
     """
     from oneofmany.evaluation import read_record, save_record
 
@@ -38,6 +41,11 @@ def record(
     sources: dict[Path, Path] = {}
     for run in runs:
         one = read_record(run)
+        if one.dirty and not allow_dirty:
+            raise FileError(
+                f"{run} was made with uncommitted changes in the source tree: commit them and make it again, or record "
+                "it with --allow-dirty"
+            )
         path = out / f"{one.name.replace('/', '-')}.json"
         if path in sources:
             raise FileError(

@@ -35,6 +35,7 @@ SelectR start from the MinLoss and Unique runs of the same seed if these equal t
   --dev FILE           your validation (dev) data instead of the benchmark's
   --evaluate FILE ...  data files; every finished run is evaluated on those of its task
   --records DIR        folder for the record of every finished run (default: none are written)
+  --allow-dirty        also record runs made with uncommitted changes in the source tree of oneofmany
   --no-sharing         let I-ExplR and SelectR do their own pre-training
   --FIELD VALUE ...    a field for every run, as in `oneofmany train RECIPE --help`
 
@@ -46,7 +47,19 @@ Example: oneofmany sweep nqueens/minloss nqueens/selectr --seeds 42 --grid decay
 
 DATA = {"--data": "folder", "--clues": "clues", "--train": "train", "--dev": "dev"}
 """Option -> field of ``DataFiles``."""
-OWN = ("--seeds", "--jobs", "--minutes", "--grid", "--tune", "--out", *DATA, "--evaluate", "--records", "--no-sharing")
+OWN = (
+    "--seeds",
+    "--jobs",
+    "--minutes",
+    "--grid",
+    "--tune",
+    "--out",
+    *DATA,
+    "--evaluate",
+    "--records",
+    "--allow-dirty",
+    "--no-sharing",
+)
 NAMED = 10
 """At most this many unfinished runs are named at the end."""
 
@@ -117,7 +130,7 @@ def read_arguments(arguments: list[str]) -> Asked:
     minutes = _number("--minutes", float, _one(own, "--minutes", "inf"))
     if not minutes > 0:
         raise ValueError(f"--minutes: expected more than 0, got {minutes}")
-    for flag in ("--no-sharing", "--tune"):
+    for flag in ("--no-sharing", "--tune", "--allow-dirty"):
         if own.get(flag):
             raise ValueError(f"{flag} takes no value, got {' '.join(own[flag])}; recipes come first")
     if "--evaluate" in own and not own["--evaluate"]:
@@ -133,6 +146,7 @@ def read_arguments(arguments: list[str]) -> Asked:
         data=DataFiles(**data),
         evaluate=[Path(file) for file in own.get("--evaluate", ())],
         records=Path(_one(own, "--records")) if "--records" in own else None,
+        allow_dirty="--allow-dirty" in own,
         sharing="--no-sharing" not in own,
     )
     return Asked(sweep, at_once, minutes)

@@ -193,6 +193,12 @@ class Record:
         """The device that the run was trained on, for display."""
         return str(self.environment.get("device") or "")
 
+    @property
+    def dirty(self) -> bool:
+        """Whether the run or one of its evaluations was made with uncommitted changes in the source tree."""
+        made_in = [self.environment, *(evaluation.environment for evaluation in self.evaluations.values())]
+        return any(str((environment or {}).get("revision") or "").endswith("+") for environment in made_in)
+
     def setting(self, name: str) -> Any:
         """A setting by its full name, ``first.lr``; None if the run's version has no such setting."""
         return self.flat.get(name)

@@ -40,6 +40,7 @@ class Sweep:
         data: the location of the data.
         evaluate: data files; every finished run is evaluated on those of its task.
         records: the folder for the record of every finished run.
+        allow_dirty: also record runs that were made with uncommitted changes in the source tree.
         sharing: let I-ExplR and SelectR start from runs that equal their pre-training.
     """
 
@@ -52,6 +53,7 @@ class Sweep:
     data: DataFiles = field(default_factory=DataFiles)
     evaluate: Sequence[Path] = ()
     records: Path | None = None
+    allow_dirty: bool = False
     sharing: bool = True
 
     def __post_init__(self) -> None:
@@ -91,7 +93,7 @@ def jobs_of(sweep: Sweep) -> list[Job]:
     for file, task in tasks.items():
         if not any(job.settings.task == task for job in jobs):
             raise ValueError(f"--evaluate: {file} is data of {task}, but no run of this sweep has this task")
-    return [replace(job, after=_after(job, tasks, sweep.records)) for job in jobs]
+    return [replace(job, after=_after(job, tasks, sweep)) for job in jobs]
 
 
 def with_data(jobs: Sequence[Job], data: DataFiles, say: Callable[[str], None] = lambda sentence: None) -> list[Job]:
@@ -154,7 +156,7 @@ def _point(fields: Sequence[tuple[str, str]]) -> Point:
     return name, [part for field, value in fields for part in (f"--{field}", *value.split())]
 
 
-def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tuple[str, ...], ...]:
+def _after(job: Job, tasks: dict[Path, str], sweep: Sweep) -> tuple[tuple[str, ...], ...]:
     """The commands that evaluate and record a run, without those whose files exist already."""
     finished, run = state_of(job.folder) == "finished", str(job.folder)
     kind = job.settings.device.partition(":")[0]
@@ -165,11 +167,12 @@ def _after(job: Job, tasks: dict[Path, str], records: Path | None) -> tuple[tupl
         if task == job.settings.task
         and not (finished and (job.folder / "predictions" / f"{file.stem}.safetensors").exists())
     ]
-    if records is not None:
+    if sweep.records is not None:
         name, seed = job.settings.recipe, str(job.settings.seed)
         # Records are named after recipe and seed only, so every grid point needs its own folder.
-        folder = records / job.name.removeprefix(name).removesuffix(seed).strip("/")
+        folder = sweep.records / job.name.removeprefix(name).removesuffix(seed).strip("/")
         file = folder / f"{name}/{seed}.json".replace("/", "-")
         if commands or not finished or not file.exists():
-            commands.append(("record", run, "--out", str(folder), "--force"))
+            dirty = ("--allow-dirty",) if sweep.allow_dirty else ()
+            commands.append(("record", run, "--out", str(folder), "--force", *dirty))
     return tuple(commands)
