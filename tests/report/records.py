@@ -54,6 +54,7 @@ def fake_evaluation(
         "precision": None,
         "weights": None,
         "command": f"oneofmany evaluate RUN {name}",
+        "made_by": None,
         "environment": None,
         "seconds": 1.2,
         "time": None,
@@ -77,6 +78,7 @@ def fake_record(recipe, seed, evaluations, *, dev=0.5, network="nlm", train=None
         "seed": seed,
         "settings": {"recipe": recipe, "seed": seed, "decay": 1e-4, "first": {"updates": 50000, "lr": 0.005}},
         "command": COMMAND.format(recipe=recipe, seed=seed),
+        "made_by": None,
         "environment": environment | {"device": "CPU"},
         "data": {
             "train": train or DataInfo(f"{task}-train", "feed", 1000),

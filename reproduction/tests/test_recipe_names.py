@@ -1,7 +1,9 @@
-"""What a recipe's name says about a record: its variant, what it is compared with, what it changes."""
+"""A recipe's name gives the variant of a record, the recipe it is compared with, and the change."""
 
 import pytest
-from oneofmany.report.records import base_of, change_of, variant_of
+
+from report.records import fake_record
+from reproduction.runs import base_of, base_variant, change_of
 
 
 @pytest.mark.parametrize(
@@ -17,5 +19,5 @@ from oneofmany.report.records import base_of, change_of, variant_of
     ],
 )
 def test_names(recipe, base, variant, change):
-    record = {"recipe": recipe, "objective": "unique"}
-    assert (base_of(record), variant_of(record), change_of(record)) == (base, variant, change)
+    record = fake_record(recipe, 42, {})
+    assert (base_of(record), base_variant(record), change_of(record)) == (base, variant, change)
