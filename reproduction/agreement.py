@@ -97,10 +97,11 @@ def _count(found: Sequence[Compared]) -> Cell:
     if not found:
         return Cell()
     agree = sum(one.agrees for one in found)
-    return Cell(f"{agree} of {len(found)}", {"agree": agree, "measured": len(found)}, _commands(found))
+    return Cell(f"{agree} of {len(found)}", {"agree": agree, "measured": len(found)}, compared_commands(found))
 
 
-def _commands(found: Sequence[Compared]) -> tuple[str, ...]:
+def compared_commands(found: Sequence[Compared]) -> tuple[str, ...]:
+    """The commands behind these means, each once."""
     return tuple(dict.fromkeys(command for one in found for command in test_commands(one.records)))
 
 
@@ -135,8 +136,8 @@ def ms_order(grid: Grid) -> Table:
     ours, papers = OurResults(grid), PapersResults()
     rows = []
     for task in TASKS:
-        made = _commands([one for one in compare(grid) if (one.task, one.subset) == (task, "ms")])
-        mine, held = _in_order(ours, task), _order_holds(ours, task)
+        made = compared_commands([one for one in compare(grid) if (one.task, one.subset) == (task, "ms")])
+        mine, held = _in_order(ours, task), order_holds(ours, task)
         words = {None: "", True: "the order holds", False: "the order does not hold"}[held]
         order = (Cell(mine, commands=made if mine else ()), Cell(_in_order(papers, task)), Cell(words))
         rows.append((Cell(name_of(task)), Cell("worst to best"), *order))
@@ -166,7 +167,7 @@ def _in_order(results: Results, task: str) -> str:
     return " < ".join(name_of(objective) for objective in sorted(known, key=lambda objective: known[objective]))
 
 
-def _order_holds(results: Results, task: str) -> bool | None:
+def order_holds(results: Results, task: str) -> bool | None:
     """None where means that would decide are missing; one reversed pair decides."""
     pairs = [(o, "unique") for o in BASELINES if o != "unique"] + [("unique", o) for o in AWARE]
     held = [_gap(results, task, higher, lower) for lower, higher in pairs]
@@ -188,7 +189,9 @@ def summary(grid: Grid) -> Table:
         row = [Cell(name_of(objective))]
         for task in TASKS:
             ours = [one for one in found if (one.task, one.objective, one.subset) == (task, objective, "ms")]
-            row += [Cell(f"{one.ours.mean:.2f}", {"mean": one.ours.mean}, _commands(ours)) for one in ours] or [Cell()]
+            row += [Cell(f"{one.ours.mean:.2f}", {"mean": one.ours.mean}, compared_commands(ours)) for one in ours] or [
+                Cell()
+            ]
             row.append(number_cell(paper.TABLE_2[task, objective, "ms"].mean))
         rows.append(tuple(row))
     if found:

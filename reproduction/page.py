@@ -16,9 +16,10 @@ from reproduction.budgets import cost, schedule
 from reproduction.claims import FAILS, HOLDS, UNKNOWN, CheckedClaim, check_claims
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
-from reproduction.curves import in_a_table, our_charts, sizes, starts, steps
+from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
+from reproduction.figures import page_charts
 from reproduction.literal import literal_charts, literal_runs, literal_tests
 from reproduction.ours import each_run, fixed_givens, main_table, objectives
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
@@ -74,7 +75,7 @@ def our_tables(grid: Grid) -> list[Table]:
 
 def all_charts(grid: Grid) -> list[Chart]:
     """Every figure that there are numbers for, in order."""
-    return [*user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), *our_charts(grid), example_chart()]
+    return [*page_charts(grid), *user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), example_chart()]
 
 
 def claims_html(grid: Grid, claims: Sequence[CheckedClaim]) -> str:

@@ -18,18 +18,21 @@ from typing import Any
 from oneofmany.files import FileError
 from oneofmany.report import Grid, Table
 from oneofmany.report.page import render
+from reproduction.answers import ANSWERS
 from reproduction.bundle import markdown as cards
 from reproduction.claims import UNKNOWN, check_claims, claims_markdown
+from reproduction.commands import FILE, commands_page
+from reproduction.figures import page_charts
 from reproduction.page import all_tables, sections
 from reproduction.runs import counting, read_published
 
 ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FILE = re.compile(r"(<!-- (benchmarks/measured/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
+MEASURED = re.compile(r"(<!-- (benchmarks/measured/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
+FIGURES = Path("docs") / "figures"
+"""Committed, but not compared by ``--check``: another version of matplotlib draws other bytes."""
 REPORT = Path("docs") / "report.html"
 """Built, never committed."""
-MAIN = "table-2-accuracy"
-"""The table that says the commands of the runs that other tables are made of too."""
 NOTHING = "Nothing has been measured here yet."
 
 
@@ -46,27 +49,17 @@ def warn(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def block(table: Table, main: Table | None = None, commands_too: bool = True) -> str:
-    """A table and, folded, the commands behind each of its rows; one sentence where no run stands behind it.
+def block(table: Table, commands: str = "") -> str:
+    """The table as a page shows it, or one sentence if it has no runs.
 
     Args:
-        table: what to show.
-        main: where the same runs stand with their commands already; those are not said again.
-        commands_too: False leaves the commands out.
+        table: the table.
+        commands: the path of the file of commands, to link to its section; no link if empty.
     """
     if not table.filled:
         return f"{NOTHING}\n"
-    if not commands_too:
-        return table.markdown(titled=False)
-    if main is not None and table is not main and _commands(table) <= _commands(main):
-        return "\n".join([table.markdown(titled=False), "The commands are those of the same runs in Table 2.", ""])
-    lines = [line for what, commands in table.commands() for line in (f"# {what}", *commands, "")]
-    commands = ["<details><summary>Commands behind the numbers</summary>", "", "```text", *lines[:-1], "```", ""]
-    return "\n".join([table.markdown(titled=False), *commands, "</details>", ""])
-
-
-def _commands(table: Table) -> set[str]:
-    return {command for _, commands in table.commands() for command in commands}
+    text = table.markdown(titled=False)
+    return f"{text}\n[Commands]({commands}#{table.name})\n" if commands else text
 
 
 def claims(grid: Grid) -> str:
@@ -98,38 +91,45 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
         lines = [line.rstrip() for line in (root / match[2]).read_text(encoding="utf-8").strip().splitlines()]
         return f"{match[1]}```text\n" + "\n".join(lines) + "\n```"
 
-    return FILE.sub(file, TABLE.sub(table, page))
+    return MEASURED.sub(file, TABLE.sub(table, page))
 
 
 def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
-    """README.md and every page of the docs, with its text as the records have it."""
+    """README.md, every page of the docs and the file of commands, each with the text that the records give."""
     tables = all_tables(grid)
-    main = next(table for table in tables if table.name == MAIN)
-    blocks = {table.name: block(table, main) for table in tables}
+    # The README is for a first look: the pages that it links to name the commands.
+    short = {table.name: block(table) for table in tables}
+    blocks = {table.name: block(table, f"../{FILE.as_posix()}") for table in tables}
     blocks["claims"] = claims(grid)
     blocks["weights"] = bundled(root / "src" / "oneofmany" / "weights")
-    # The README is for a first look: the pages that it links to say the commands.
-    short = {table.name: block(table, commands_too=False) for table in tables}
+    blocks |= {name: f"{answer(grid) or NOTHING}\n" for name, answer in ANSWERS.items()}
     yield root / "README.md", filled((root / "README.md").read_text(encoding="utf-8"), short, root)
     for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
+    yield root / FILE, commands_page(tables)
 
 
 def stale(root: Path = ROOT) -> list[str]:
     """Pages that are out of step with the records."""
-    found = pages(read_grid(root), root)
-    return [str(path.relative_to(root)) for path, text in found if path.read_text(encoding="utf-8") != text]
+    return [str(path.relative_to(root)) for path, text in pages(read_grid(root), root) if _text(path) != text]
 
 
 def publish(root: Path = ROOT) -> list[str]:
-    """Bring all pages in step and write the report; which of the pages changed."""
+    """Bring all pages and figures in step and write the report; return the names of the files that changed."""
     changed, grid = [], read_grid(root)
-    for path, text in pages(grid, root):
-        if path.read_text(encoding="utf-8") != text:
+    files = [*pages(grid, root)]
+    files += [(root / FIGURES / f"{chart.name}.svg", chart.standalone_svg()) for chart in page_charts(grid)]
+    for path, text in files:
+        if _text(path) != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             changed.append(str(path.relative_to(root)))
     write_page(grid, root / REPORT)
     return changed
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:

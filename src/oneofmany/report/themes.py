@@ -104,10 +104,11 @@ class Chart:
         return f'<svg viewBox="{box[1] if box else ""}" role="img" {names}>{text[text.index(">") + 1 :].strip()}'
 
     def standalone_svg(self) -> str:
-        """An SVG file that follows the reader's light or dark mode."""
+        """An SVG file that follows the reader's light or dark mode; its width is that of the figure on paper."""
+        width, height = (round(96 * inches) for inches in self.size)
         style = f"svg{{{css(LIGHT)}background:var(--paper)}}@media(prefers-color-scheme:dark){{svg{{{css(DARK)}}}}}"
         head, rest = self.svg.split(">", 1)
-        return f"{head}><style>{style}</style>{rest}\n"
+        return f'{head} width="{width}" height="{height}"><style>' + f"{style}</style>{rest}\n"
 
     def png(self, theme: Theme) -> bytes:
         """A PNG in one theme."""
