@@ -116,9 +116,9 @@ def agreement_by_mean(grid: Grid) -> Table:
             if one is None:
                 row += [Cell()] * 3
                 continue
-            numbers = {"points": one.points}
-            row.append(Cell(signed(one.points), numbers, test_commands(one.records), tone="" if one.agrees else "down"))
-            row += [Cell(f"{one.allowed:.2f}", {"points": one.allowed}), Cell("yes" if one.agrees else "no")]
+            row.append(Cell(signed(one.points), {"points": one.points}, test_commands(one.records)))
+            row.append(Cell(f"{one.allowed:.2f}", {"points": one.allowed}))
+            row.append(Cell("yes") if one.agrees else Cell("no", tone="down"))
         records = next(one.records for one in of_row.values() if one is not None)
         rows.append((*row, seeds_cell(records)))
     each = ("difference", "allowed", "agrees")

@@ -33,6 +33,7 @@ FIGURES = Path("docs") / "figures"
 """Committed, but not compared by ``--check``: another version of matplotlib draws other bytes."""
 REPORT = Path("docs") / "report.html"
 """Built, never committed."""
+TITLE = "The paper, reproduced, and our network"
 NOTHING = "Nothing has been measured here yet."
 
 
@@ -138,7 +139,7 @@ def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
     if not pictures:
         parts = [replace(part, charts=[replace(chart, draw=_nothing) for chart in part.charts]) for part in parts]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(render(grid, parts), encoding="utf-8")
+    out.write_text(render(grid, parts, title=TITLE), encoding="utf-8")
 
 
 def _nothing(figure: Any, theme: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from oneofmany.extras import missing, require
 from oneofmany.files import FileError, check_writable, write_whole
 from oneofmany.report.figures import user_charts
 from oneofmany.report.grid import NO_RESULT, Grid, titled
-from oneofmany.report.results import user_tables
+from oneofmany.report.results import headlines, user_tables
 from oneofmany.report.table import Table
 from oneofmany.report.themes import DARK, LIGHT, Chart, css
 from oneofmany.report.viewer import check_viewer
@@ -52,9 +53,14 @@ class Section:
 def user_sections(grid: Grid) -> list[Section]:
     """What any runs fill: tables of results, then figures."""
     return [
-        Section("results", "Results", user_tables(grid)),
+        Section("results", "Results", user_tables(grid), html=_headlines(grid)),
         Section("figures", "Figures", charts=user_charts(grid)),
     ]
+
+
+def _headlines(grid: Grid) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in headlines(grid))
+    return f'<ul class="headlines">{items}</ul>' if items else ""
 
 
 def write_report(
@@ -118,6 +124,7 @@ def render(
     sections: Sequence[Section],
     viewers: Sequence[tuple[str, dict[str, Any]]] = (),
     drawn: bool = True,
+    title: str = "Report of these runs",
 ) -> str:
     """The whole page.
 
@@ -126,6 +133,7 @@ def render(
         sections: its parts; one that shows nothing is left out.
         viewers: (title, what ``viewer.trace`` returned) for every prediction that the board viewer offers.
         drawn: False leaves the figures out and says what they need.
+        title: the heading of the page.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -141,6 +149,7 @@ def render(
         lstrip_blocks=True,
     )
     return pages.get_template("report.html").render(
+        title=title,
         version=oneofmany.__version__,
         grid=grid,
         sections=[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Scores, Subset
 from oneofmany.evaluation.statistics import gain
@@ -45,27 +45,48 @@ def user_tables(grid: Grid) -> list[Table]:
     return [by_recipe(grid), compared(grid), several_starts(grid), other_data(grid), every_run(grid)]
 
 
+def headlines(grid: Grid) -> list[str]:
+    """One sentence for every task and variant with several objectives: the best and the worst of them."""
+    found = []
+    for label, means, _ in _comparable(grid):
+        high, low = (pick(means, key=lambda objective: means[objective]) for pick in (max, min))
+        best = f"{name_of(high)} answers {means[high]:.2f}\u00a0% of the test queries"
+        found.append(f"{label}: {best}, {name_of(low)} {means[low]:.2f}\u00a0%.")
+    return found
+
+
+def _comparable(grid: Grid) -> Iterator[tuple[str, dict[str, float], dict[str, list[tuple[Record, Evaluation]]]]]:
+    """(task and variant, objective -> mean accuracy, objective -> runs) if two objectives share their test queries."""
+    for task, variant in dict.fromkeys((record.task, variant_of(record)) for record in grid.runs):
+        found = {r.objective for r in grid.runs if (r.task, variant_of(r)) == (task, variant)}
+        of = {o: tested(grid.at(task, o, variant)) for o in sorted(found, key=lambda one: order_of(task, one))}
+        means = {o: summary.mean for o, runs in of.items() if (summary := summary_of(runs, "overall")) is not None}
+        if len(means) > 1 and shared_data([one for o in means for one in of[o]]):
+            yield name_of(task) + (f" ({variant})" if variant else ""), means, of
+
+
 def by_recipe(grid: Grid) -> Table:
     """Accuracy of every recipe on its test set: the mean over seeds with its interval."""
     rows = []
     for records in grid.by_recipe():
         runs = tested(records)
         if runs:
-            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe), Cell(runs[0][1].data.name)]
-            row += [count_cell(runs[0][1].data.queries), *(_accuracy(runs, subset) for subset in SUBSETS)]
-            rows.append((*row, count_cell(len(runs)), training_cell([record for record, _ in runs])))
+            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe)]
+            row += [*(_accuracy(runs, subset) for subset in SUBSETS), count_cell(len(runs))]
+            row += [Cell(runs[0][1].data.name), count_cell(runs[0][1].data.queries)]
+            rows.append((*row, training_cell([record for record, _ in runs])))
     rows.sort(key=lambda row: row[0].text)
     return Table(
         "accuracy",
         "Accuracy by recipe, %",
         (
-            *columns(("task", "recipe", "data"), (("", ("queries",)), ACCURACIES)),
-            *map(Column, ("seeds", "training")),
+            *columns(("task", "recipe"), (ACCURACIES,)),
+            *map(Column, ("seeds", "data", "queries", "training")),
         ),
         tuple(rows),
-        "An answer is right where it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
-        "interval (95 %), cut at 0 and 100; with one seed Wilson's interval over the queries.",
-        labels=3,
+        "An answer is right if it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
+        "interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries.",
+        labels=2,
     )
 
 
@@ -76,18 +97,12 @@ def _accuracy(runs: Runs, subset: Subset) -> Cell:
 
 
 def compared(grid: Grid) -> Table:
-    """Objectives of the same task and variant: how far each is behind the best, on the same queries."""
+    """Objectives of the same task and variant: the best minus each other one, on the same queries."""
     rows = []
-    for task, variant in dict.fromkeys((record.task, variant_of(record)) for record in grid.runs):
-        found = {r.objective for r in grid.runs if (r.task, variant_of(r)) == (task, variant)}
-        of = {o: tested(grid.at(task, o, variant)) for o in sorted(found, key=lambda one: order_of(task, one))}
-        means = {o: summary.mean for o, runs in of.items() if (summary := summary_of(runs, "overall")) is not None}
-        if len(means) < 2 or not shared_data([one for o in means for one in of[o]]):
-            continue
+    for label, means, of in _comparable(grid):
         best = max(means, key=lambda objective: means[objective])
         for other in (objective for objective in means if objective != best):
-            row = [Cell(name_of(task) + (f" ({variant})" if variant else ""))]
-            row += [Cell(f"{name_of(best)} − {name_of(other)}")]
+            row = [Cell(label), Cell(f"{name_of(best)} − {name_of(other)}")]
             row += [_gain(of[best], of[other], subset) for subset in SUBSETS]
             seeds = {record.seed for record, _ in of[best]} & {record.seed for record, _ in of[other]}
             rows.append((*row, against(of[best], of[other]), count_cell(len(seeds))))
@@ -103,22 +118,18 @@ def compared(grid: Grid) -> Table:
 
 
 def _gain(ours: Runs, theirs: Runs, subset: Subset) -> Cell:
-    one, other = ({r.seed: 100 * a for r, e in runs if (a := e.scores.of(subset).accuracy) is not None} for runs in
-                  (ours, theirs))  # fmt: skip
+    one, other = (
+        {r.seed: 100 * share for r, e in runs if (share := e.scores.of(subset).accuracy) is not None}
+        for runs in (ours, theirs)
+    )
     shared = one.keys() & other.keys()
     if not shared:
         return Cell()
     found = gain({seed: one[seed] for seed in shared}, {seed: other[seed] for seed in shared})
     text, numbers = signed(found.mean), {"points": found.mean}
     if found.low is not None and found.high is not None:
-        text, numbers = (
-            f"{text} [{signed(found.low)}, {signed(found.high)}]",
-            numbers
-            | {
-                "low": found.low,
-                "high": found.high,
-            },
-        )
+        text += f" [{signed(found.low)}, {signed(found.high)}]"
+        numbers |= {"low": found.low, "high": found.high}
     return Cell(text, numbers, commands([*ours, *theirs]))
 
 
