@@ -1,8 +1,9 @@
-"""Puts every number of the docs in its place: all of them come from records and from what benchmarks printed.
+"""Write every number of the docs: all of them come from records and from the output of benchmarks.
 
-A page names a table in a comment, <!-- results: NAME -->, and all up to <!-- end --> is replaced by the table made from
-the records (``claims``: by the list of the paper's claims; ``weights``: by the cards of the bundled networks). Or it
-names a file in a comment, <!-- benchmarks/measured/NAME.txt -->, and the code block after it is replaced by the file.
+A page names a table in a comment, <!-- results: NAME -->. The text up to <!-- end --> is replaced by the table that the
+records give (``claims``: the list of the paper's claims; ``weights``: the cards of the bundled networks; the names of
+``ANSWERS``: a few sentences). A page can also name a file, <!-- benchmarks/measured/NAME.txt -->; the code block after
+the comment is replaced by the file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NOTHING = "Nothing has been measured here yet."
 
 
 def read_grid(root: Path = ROOT) -> Grid:
-    """The runs whose records a repository has, of which there may be none yet."""
+    """The published runs of a repository; there may be none yet."""
     grid = Grid.of(read_published(root / "reproduction" / "records"))
     for name, why in grid.left_out:
         warn(f"{name} is left out: {why}")
@@ -46,7 +47,7 @@ def read_grid(root: Path = ROOT) -> Grid:
 
 
 def warn(sentence: str) -> None:
-    """Say it beside the results."""
+    """Print a sentence to stderr."""
     print(sentence, file=sys.stderr)
 
 
@@ -64,7 +65,7 @@ def block(table: Table, commands: str = "") -> str:
 
 
 def claims(grid: Grid) -> str:
-    """The paper's claims with our verdicts; one sentence where the runs decide none of them."""
+    """The paper's claims with our verdicts, or one sentence if the runs decide none of them."""
     checked = check_claims(grid)
     if all(claim.ours.verdict == UNKNOWN for claim in checked):
         return f"{NOTHING}\n"
@@ -72,7 +73,7 @@ def claims(grid: Grid) -> str:
 
 
 def bundled(weights: Path) -> str:
-    """The cards of the networks that ship; one sentence where one of them has none yet."""
+    """The cards of the bundled networks, or one sentence if one of them has no card."""
     try:
         return cards(weights)
     except FileError as error:
@@ -81,7 +82,7 @@ def bundled(weights: Path) -> str:
 
 
 def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
-    """The text of a page with every named table and file in its place."""
+    """The text of a page with every named table and file filled in."""
 
     def table(match: re.Match[str]) -> str:
         if match[2] not in blocks:
@@ -111,12 +112,12 @@ def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
 
 
 def stale(root: Path = ROOT) -> list[str]:
-    """Pages that are out of step with the records."""
+    """The pages that do not match the records."""
     return [str(path.relative_to(root)) for path, text in pages(read_grid(root), root) if _text(path) != text]
 
 
 def publish(root: Path = ROOT) -> list[str]:
-    """Bring all pages and figures in step and write the report; return the names of the files that changed."""
+    """Write all pages, figures and the report; return the names of the files that changed."""
     changed, grid = [], read_grid(root)
     files = [*pages(grid, root)]
     files += [(root / FIGURES / f"{chart.name}.svg", chart.standalone_svg()) for chart in page_charts(grid)]
@@ -134,7 +135,7 @@ def _text(path: Path) -> str | None:
 
 
 def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
-    """Write the HTML report; without pictures the figures are empty, which is faster."""
+    """Write the HTML report; without pictures its figures are empty, which is faster."""
     parts = sections(grid)
     if not pictures:
         parts = [replace(part, charts=[replace(chart, draw=_nothing) for chart in part.charts]) for part in parts]
@@ -143,7 +144,7 @@ def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
 
 
 def _nothing(figure: Any, theme: dict[str, str]) -> None:
-    """Draws nothing."""
+    """Draw nothing."""
 
 
 def export(folder: Path, root: Path = ROOT) -> None:
@@ -159,7 +160,7 @@ def export(folder: Path, root: Path = ROOT) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Fill the pages, check them, or export the tables."""
     parser = argparse.ArgumentParser(prog="python -m reproduction", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="fail where a page is out of step with the records")
+    parser.add_argument("--check", action="store_true", help="fail if a page does not match the records")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="export every table as CSV and Markdown")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report alone")
     asked = parser.parse_args(arguments)
@@ -170,4 +171,4 @@ def main(arguments: list[str] | None = None) -> None:
     elif not asked.check:
         print("changed:", ", ".join(publish()) or "nothing")
     elif found := stale():
-        sys.exit(f"run make results: out of step are {', '.join(found)}")
+        sys.exit(f"these pages do not match the records, run make results: {', '.join(found)}")

@@ -1,4 +1,4 @@
-"""Every number of the docs comes from a record, and a page that is out of step is found."""
+"""Every number of the docs comes from a record, and a page that does not match the records is found."""
 
 import re
 import shlex
@@ -134,7 +134,7 @@ def test_a_page_of_the_papers_networks(root):
 
 
 def expand(line):
-    """The words of a command as the shell has them."""
+    """The words of a command after the shell's expansion."""
     words = []
     for word in shlex.split(line):
         braces = re.search(r"\{(.*)\}", word)

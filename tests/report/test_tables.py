@@ -1,4 +1,4 @@
-"""Tables that any runs fill, against cases that are small enough to be computed by hand."""
+"""Tables of any runs, against cases small enough to compute by hand."""
 
 import csv
 import io

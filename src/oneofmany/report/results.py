@@ -1,4 +1,4 @@
-"""Tables that any runs fill: accuracy by recipe, objectives compared, several starts, other data, every run."""
+"""Tables of any runs: accuracy by recipe, objectives compared, several starts, other data, every run."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from oneofmany.report.table import Cell, Column, Table, columns, signed
 ACCURACIES = ("", tuple(map(name_of, SUBSETS)))
 """A group of columns: OS, MS, overall."""
 WAYS = {None: "one trajectory", "chosen": "chosen without the rules", "checked": "chosen with the checker"}
-"""How the answer of a query comes about; never mixed."""
+"""How the answer to a query is chosen; tables never mix these."""
 
 
 def user_tables(grid: Grid) -> list[Table]:
-    """The tables of a report of any runs; those that no run fills as well."""
+    """The tables of a report, including those that no run fills."""
     return [by_recipe(grid), compared(grid), several_starts(grid), other_data(grid), every_run(grid)]
 
 
@@ -111,8 +111,8 @@ def compared(grid: Grid) -> Table:
         "Objectives compared: the best minus each other one, points",
         (*columns(("task", "objectives"), (ACCURACIES, ("", ("p",)))), Column("seeds")),
         tuple(rows),
-        "The best on all queries. Differences over the seeds that both have, with Student's t interval (95 %) where "
-        "there are several. p: exact McNemar test on all queries, the first of these seeds.",
+        "Best: on all queries. Differences over the seeds that both have, with Student's t interval (95 %) if there "
+        "are several. p: exact McNemar test on all queries, with the first of these seeds.",
         labels=2,
     )
 
@@ -134,7 +134,7 @@ def _gain(ours: Runs, theirs: Runs, subset: Subset) -> Cell:
 
 
 def by_evaluation(records: Iterable[Record]) -> dict[tuple[str, str], list[tuple[Record, Evaluation]]]:
-    """(recipe, name of the evaluation) -> its runs, in their order."""
+    """(recipe, name of the evaluation) -> its runs, in order."""
     found: dict[tuple[str, str], list[tuple[Record, Evaluation]]] = defaultdict(list)
     for record in records:
         for name, evaluation in record.evaluations.items():
@@ -143,7 +143,7 @@ def by_evaluation(records: Iterable[Record]) -> dict[tuple[str, str], list[tuple
 
 
 def scores_of(evaluation: Evaluation, way: str | None) -> Scores:
-    """The scores of one of ``WAYS``; those of one trajectory where there was one start."""
+    """The scores of one of ``WAYS``; with one start, those of its trajectory."""
     found = {None: evaluation.scores, "chosen": evaluation.chosen, "checked": evaluation.checked}[way]
     return found or evaluation.scores
 
@@ -167,8 +167,8 @@ def several_starts(grid: Grid) -> Table:
         "Several noisy starts, accuracy in %",
         (*columns(("recipe", "data", "how"), ((way, ACCURACIES[1]) for way in WAYS.values())), Column("seeds")),
         tuple(rows),
-        "One trajectory is the first start. Chosen without the rules: the start whose belief moved least or that is "
-        "surest. Chosen with the checker: right where any start is a solution, which needs the rules at test time. "
+        "One trajectory: the first start. Chosen without the rules: the start whose belief moved least, or the most "
+        "confident one. Chosen with the checker: right if any start is a solution, which needs the rules at test time. "
         "Mean over seeds (the run that dev picks).",
         labels=3,
     )
@@ -179,7 +179,7 @@ def other_data(grid: Grid, shown: Callable[[Record, Evaluation], bool] = lambda 
 
     Args:
         grid: the runs.
-        shown: whether an evaluation is in another table already.
+        shown: whether another table shows an evaluation.
     """
     rows = []
     for (recipe, name), runs in by_evaluation(grid.runs).items():
@@ -202,7 +202,7 @@ def other_data(grid: Grid, shown: Callable[[Record, Evaluation], bool] = lambda 
 
 
 def every_run(grid: Grid) -> Table:
-    """One row a run: dev, test with Wilson intervals, cell accuracy, agreement with a listed solution, cost."""
+    """One row per run: dev, test with Wilson intervals, cell accuracy, share of listed answers, cost."""
     rows = []
     for record in grid.all:
         evaluation, dev = test_evaluation(record), dev_score(record)
@@ -220,5 +220,5 @@ def every_run(grid: Grid) -> Table:
         columns(("run",), (("", ("dev",)), ("test, %", test), ("training", ("updates", "seconds", "device")))),
         tuple(rows),
         "In brackets Wilson's 95 % interval over the queries. Cells right: agreement with the closest listed solution, "
-        "givens included. Listed: the answer is one of the listed solutions.",
+        "including givens. Listed: the answer is one of the listed solutions.",
     )
