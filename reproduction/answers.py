@@ -40,7 +40,7 @@ def reproduction_answer(grid: Grid) -> str:
 
 
 def results_answer(grid: Grid) -> str:
-    """Accuracy of our network on all test queries beside the paper's best; empty without runs."""
+    """Accuracy of our network on all test queries, and the paper's best; empty without runs."""
     parts, seeds = [], set()
     for task in TASKS:
         runs = on(ours(grid).at(task, MAIN_OBJECTIVE, OUR_VARIANT), f"{task}-test")

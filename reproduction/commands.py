@@ -1,4 +1,4 @@
-"""The commands behind every table, in one Markdown file beside the records."""
+"""The commands behind every table, in one Markdown file next to the records."""
 
 from __future__ import annotations
 

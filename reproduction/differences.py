@@ -14,7 +14,7 @@ from reproduction.runs import goes_on
 def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
     """Setting -> (here, in ``base``) for every difference that decides the result, including the training data."""
     here, there = (flattened(deciding(r)) for r in (record, base))
-    # A setting that only one of two versions of the library has says nothing.
+    # A setting that only one version of the library has is no difference.
     found = {name: (here[name], there[name]) for name in here if name in there and here[name] != there[name]}
     data, other = (r.data.get("train") for r in (record, base))
     if (data and data.checksum) != (other and other.checksum):

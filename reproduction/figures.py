@@ -1,4 +1,4 @@
-"""The figures of the docs: the paper's Table 2 on MS queries, and our network beside the paper's best."""
+"""The figures of the docs: the paper's Table 2 on MS queries, and our network with the paper's best."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page_charts(grid: Grid) -> list[Chart]:
 
 
 def reproduction_chart(grid: Grid) -> Chart | None:
-    """MS accuracy of every objective and task, ours beside the paper's."""
+    """MS accuracy of every objective and task, ours and the paper's."""
     found = [one for one in compare(grid) if one.subset == "ms"]
     if not found:
         return None
@@ -78,7 +78,7 @@ def reproduction_chart(grid: Grid) -> Chart | None:
 
 
 def results_chart(grid: Grid) -> Chart | None:
-    """Our network on the test sets, OS and MS, beside the paper's best."""
+    """Our network on the test sets, OS and MS, with the paper's best."""
     subsets: tuple[Subset, ...] = ("os", "ms")
     points, labels, made = [], [], []
     for task in TASKS:
@@ -94,7 +94,7 @@ def results_chart(grid: Grid) -> Chart | None:
         return None
     return Chart(
         "results",
-        "Our network beside the paper's best",
+        "Our network and the paper's best",
         f"Accuracy on the test sets. Ours: {name_of(MAIN_OBJECTIVE)}, mean over seeds with Student's t interval "
         "(95 %). The paper's: SelectR, mean of three seeds with two standard errors.",
         partial(_draw, panels=[points], titles=[""], labels=labels, axis="accuracy, %"),
