@@ -179,7 +179,7 @@ def _main(records: Sequence[Record]) -> bool:
 def _chart(name: str, title: str, caption: str, panels: list[Panel], log: bool = False) -> Chart:
     made = [command for _, places in panels for runs in places.values() for command in commands(runs)]
     draw = partial(_draw, panels=panels, log=log)
-    return Chart(name, title, caption, draw, tuple(dict.fromkeys(made)), size=(5.6, 2.6))
+    return Chart(name, title, caption, draw, tuple(dict.fromkeys(made)), size=(4.6, 2.5))
 
 
 def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None:
@@ -192,7 +192,9 @@ def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None
         axes.set_title(title, loc="left")
         if log:
             axes.set_xscale("log", base=2)
-        axes.set_xticks(list(places), [str(place) for place in places], fontsize=8)  # many in a narrow panel
+        # A narrow panel has room for four labels: with more places, every second one from the end.
+        labels = [str(x) if len(places) < 5 or i % 2 == 0 else "" for i, x in enumerate(reversed(places))][::-1]
+        axes.set_xticks(list(places), labels, fontsize=9)
         axes.minorticks_off()
         axes.grid(axis="x", visible=False)
     all_axes[0].set(ylabel="accuracy, %")
