@@ -89,6 +89,11 @@ def show_formula(translator, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def link_commands(app, page: str, source: list[str]) -> None:
+    """Links to the file of commands, which work on GitHub, lead to the site's page of it."""
+    source[0] = source[0].replace("](../reproduction/records/COMMANDS.md", "](commands.md")
+
+
 def write_report(app, error: Exception | None) -> None:
     """Put the report of the published records beside the pages, which link to it."""
     if error is None and app.builder.format == "html":
@@ -101,6 +106,7 @@ def setup(app) -> None:
     reference.setup(app)
     app.add_config_value("report_pictures", True, "html", bool)
     app.connect("build-finished", write_report)
+    app.connect("source-read", link_commands)
     app.add_directive("command-help", CommandHelp)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)

@@ -1,6 +1,6 @@
-"""The page about the paper and our own published results: what is shown there and nowhere else.
+"""The pages about the paper and about our own published results.
 
-python -m reproduction                # fill README.md and docs/, write the report
-python -m reproduction --check        # fail where a page is out of step with the records
-python -m reproduction --tables DIR   # every table as CSV and Markdown, and the claims
+python -m reproduction                # fill README.md and docs/, write the commands, the figures and the report
+python -m reproduction --check        # fail if a page does not match the records
+python -m reproduction --tables DIR   # export every table as CSV and Markdown, and the claims
 """

@@ -1,4 +1,4 @@
-"""Do our means agree with the paper's? Mean by mean, counted by task, and in the order of the objectives."""
+"""Agreement of our means with the paper's: mean by mean, counted by task, and the order of the objectives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reproduction.runs import CONTROLS, counting, instead
 LEAST = 2.0
 """Points that two means may always differ by."""
 ONE_SEED = f"{CONTROLS}/one-seed-choice"
-"""Where the runs stand that Table 2 would have if one seed had chosen their settings instead of all."""
+"""The folder of the runs that Table 2 would have if one seed, instead of three, had chosen the settings."""
 GAPS = (("unique", "naive"), ("selectr", "unique"), ("selectr", "minloss"))
 """(higher, lower): the gaps on MS queries that the paper is about."""
 
@@ -41,21 +41,21 @@ class Compared:
 
     @property
     def allowed(self) -> float:
-        """How far apart they may be: two standard errors of the difference, two points at least.
+        """How far apart they may be: two standard errors of the difference, at least two points.
 
-        With one seed of ours its standard error is not known and counts as 0, which allows less.
+        With one seed our standard error is unknown and counts as 0, which allows less.
         """
         theirs = paper.STANDARD_ERRORS[self.task, self.objective, self.subset]
         return max(LEAST, 2 * hypot(theirs, self.ours.standard_error or 0.0))
 
     @property
     def agrees(self) -> bool:
-        """Whether they are no further apart."""
+        """Whether the difference is allowed."""
         return abs(self.points) <= self.allowed
 
 
 def compare(grid: Grid) -> list[Compared]:
-    """Every mean of Table 2 that the runs have, in the paper's order."""
+    """Every mean of Table 2 for which there are runs, in the paper's order."""
     found = []
     for task, variant in counting(grid).variants.items():
         for objective in OBJECTIVES:
@@ -66,7 +66,7 @@ def compare(grid: Grid) -> list[Compared]:
 
 
 def agreement(grid: Grid) -> Table:
-    """How many of the means agree, by task and queries; beside it, with the settings that one seed chose."""
+    """How many means agree, by task and queries, and how many with the settings that one seed chose."""
     found = compare(grid)
     one_seed = compare(instead(grid, ONE_SEED)) if any(r.apart == ONE_SEED for r in grid.apart) else []
     rows = []
@@ -79,16 +79,16 @@ def agreement(grid: Grid) -> Table:
         whole = len(OBJECTIVES) * len(SUBSETS) * (len(TASKS) if task is None else 1)
         rows.append((*row, Cell(f"{len(of_task)} of {whole}", {"measured": len(of_task)})))
     counted = (*map(name_of, SUBSETS), "in all", *(("in all, one seed's choice",) if one_seed else ()))
-    choice = " One seed's choice: the same count with the settings that one seed alone preferred on dev, where they "
-    choice += f"are others ({ONE_SEED.removeprefix(f'{CONTROLS}/')}, with its commands among the other settings)."
+    choice = " One seed's choice: the same count with the settings that a single seed preferred on dev, if they "
+    choice += f"differ (control {ONE_SEED.removeprefix(f'{CONTROLS}/')} in the table of other settings)."
     return Table(
         "agreement",
         "How many means agree with the paper's",
         (*columns(("task",), (("", counted),)), Column("measured")),
         tuple(rows),
-        f"Two means agree where they differ by at most {LEAST:.0f} points or by two standard errors of their "
+        f"Two means agree if they differ by at most {LEAST:.0f} points or by two standard errors of their "
         "difference, 2·√(paper's² + ours²), whichever is more. The paper prints a standard error for each of its "
-        "means. Where we have one seed, ours is not known and counts as 0, which allows less."
+        "means. With one seed, ours is unknown and counts as 0, which allows less."
         f"{choice if one_seed else ''}",
     )
 
@@ -97,15 +97,16 @@ def _count(found: Sequence[Compared]) -> Cell:
     if not found:
         return Cell()
     agree = sum(one.agrees for one in found)
-    return Cell(f"{agree} of {len(found)}", {"agree": agree, "measured": len(found)}, _commands(found))
+    return Cell(f"{agree} of {len(found)}", {"agree": agree, "measured": len(found)}, compared_commands(found))
 
 
-def _commands(found: Sequence[Compared]) -> tuple[str, ...]:
+def compared_commands(found: Sequence[Compared]) -> tuple[str, ...]:
+    """The commands behind these means, each once."""
     return tuple(dict.fromkeys(command for one in found for command in test_commands(one.records)))
 
 
 def agreement_by_mean(grid: Grid) -> Table:
-    """Every mean: how far it is from the paper's, how far it may be, and whether it agrees."""
+    """For every mean: its difference from the paper's, the allowed difference, and whether it agrees."""
     found = {(one.task, one.objective, one.subset): one for one in compare(grid)}
     rows = []
     for task, objective in dict.fromkeys((task, objective) for task, objective, _ in found):
@@ -115,15 +116,15 @@ def agreement_by_mean(grid: Grid) -> Table:
             if one is None:
                 row += [Cell()] * 3
                 continue
-            numbers = {"points": one.points}
-            row.append(Cell(signed(one.points), numbers, test_commands(one.records), tone="" if one.agrees else "down"))
-            row += [Cell(f"{one.allowed:.2f}", {"points": one.allowed}), Cell("yes" if one.agrees else "no")]
+            row.append(Cell(signed(one.points), {"points": one.points}, test_commands(one.records)))
+            row.append(Cell(f"{one.allowed:.2f}", {"points": one.allowed}))
+            row.append(Cell("yes") if one.agrees else Cell("no", tone="down"))
         records = next(one.records for one in of_row.values() if one is not None)
         rows.append((*row, seeds_cell(records)))
     each = ("difference", "allowed", "agrees")
     return Table(
         "agreement-by-mean",
-        "Ours minus the paper's, points, mean by mean",
+        "Mean by mean: ours minus the paper's, points",
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
         labels=2,
@@ -131,12 +132,12 @@ def agreement_by_mean(grid: Grid) -> Table:
 
 
 def ms_order(grid: Grid) -> Table:
-    """The order of the objectives on MS queries and the gaps between them, ours beside the paper's."""
+    """The order of the objectives on MS queries and the gaps between them, ours and the paper's."""
     ours, papers = OurResults(grid), PapersResults()
     rows = []
     for task in TASKS:
-        made = _commands([one for one in compare(grid) if (one.task, one.subset) == (task, "ms")])
-        mine, held = _in_order(ours, task), _order_holds(ours, task)
+        made = compared_commands([one for one in compare(grid) if (one.task, one.subset) == (task, "ms")])
+        mine, held = _in_order(ours, task), order_holds(ours, task)
         words = {None: "", True: "the order holds", False: "the order does not hold"}[held]
         order = (Cell(mine, commands=made if mine else ()), Cell(_in_order(papers, task)), Cell(words))
         rows.append((Cell(name_of(task)), Cell("worst to best"), *order))
@@ -154,8 +155,8 @@ def ms_order(grid: Grid) -> Table:
         "MS queries: the order of the objectives, and the gaps between them in points",
         columns(("task", ""), (("", ("ours", "paper", "difference")),)),
         tuple(rows),
-        "Of the means. The paper's order: every multiplicity-aware objective (CC-Loss, MinLoss, I-ExplR, SelectR) "
-        "above Unique, and Unique above Naive and Random.",
+        "Means over seeds. The paper's order: every multiplicity-aware objective (CC-Loss, MinLoss, I-ExplR, SelectR) "
+        "is above Unique, and Unique is above Naive and Random.",
         labels=2,
     )
 
@@ -166,8 +167,8 @@ def _in_order(results: Results, task: str) -> str:
     return " < ".join(name_of(objective) for objective in sorted(known, key=lambda objective: known[objective]))
 
 
-def _order_holds(results: Results, task: str) -> bool | None:
-    """None where means that would decide are missing; one reversed pair decides."""
+def order_holds(results: Results, task: str) -> bool | None:
+    """Whether the paper's order holds; None if means that would decide it are missing. One reversed pair decides."""
     pairs = [(o, "unique") for o in BASELINES if o != "unique"] + [("unique", o) for o in AWARE]
     held = [_gap(results, task, higher, lower) for lower, higher in pairs]
     if any(points is not None and points <= 0 for points in held):
@@ -181,14 +182,16 @@ def _gap(results: Results, task: str, higher: str, lower: str) -> float | None:
 
 
 def summary(grid: Grid) -> Table:
-    """All of it in a few lines: MS accuracy of every objective beside the paper's, and how many means agree."""
+    """A summary: MS accuracy of every objective, ours and the paper's, and how many means agree."""
     found = compare(grid)
     rows = []
     for objective in OBJECTIVES if found else ():
         row = [Cell(name_of(objective))]
         for task in TASKS:
             ours = [one for one in found if (one.task, one.objective, one.subset) == (task, objective, "ms")]
-            row += [Cell(f"{one.ours.mean:.2f}", {"mean": one.ours.mean}, _commands(ours)) for one in ours] or [Cell()]
+            row += [Cell(f"{one.ours.mean:.2f}", {"mean": one.ours.mean}, compared_commands(ours)) for one in ours] or [
+                Cell()
+            ]
             row.append(number_cell(paper.TABLE_2[task, objective, "ms"].mean))
         rows.append(tuple(row))
     if found:
@@ -201,6 +204,6 @@ def summary(grid: Grid) -> Table:
         "The paper's Table 2 again: accuracy on MS queries, %",
         columns(("objective",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
         tuple(rows),
-        f"Means over the seeds {', '.join(map(str, seeds))}{', as far as they are there' if part else ''}. "
+        f"Means over the seeds {', '.join(map(str, seeds))}{', as far as they exist' if part else ''}. "
         f"{counting(grid)} Means agree within {LEAST:.0f} points or two standard errors of the difference.",
     )

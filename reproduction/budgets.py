@@ -1,4 +1,4 @@
-"""How the runs of the paper's tables were trained, which of them are missing, and what all of it cost."""
+"""The training budgets of the paper's tables, the runs that are missing, and the cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND = ("iexplr", "selectr")
 
 
 def budget(record: Record, phase: str) -> str:
-    """``6,250 x 32``: the most updates of a phase and their batch; ``cosine`` where that is how the rate falls."""
+    """``6,250 x 32``: the limit of updates of a phase and their batch; ``cosine`` names that schedule."""
     updates, batch, minutes, rate = (
         record.setting(f"{phase}.{n}") for n in ("updates", "batch", "minutes", "schedule")
     )
@@ -28,7 +28,7 @@ def budget(record: Record, phase: str) -> str:
 
 
 def schedule(grid: Grid) -> Table:
-    """The schedule that all objectives of a task share, and which runs there are."""
+    """The schedule that all objectives of a task share, and which runs exist."""
     rows, remarks = [], ""
     for task, variant in counting(grid).variants.items():
         of = {objective: grid.at(task, objective, variant) for objective in OBJECTIVES}
@@ -59,15 +59,15 @@ def schedule(grid: Grid) -> Table:
             ),
         ),
         tuple(rows) if measured else (),
-        "The most updates of a phase: it ends earlier where dev stops improving, unless this note says otherwise. The "
-        "paper's: 200 epochs of 250 (N-Queens, Futoshiki) or 625 updates (Sudoku). Runs that were evaluated on the "
-        f"test set, of seven objectives with three seeds.{remarks}",
+        "The limit of updates of each phase. A phase ends earlier when dev stops improving, unless this note says "
+        "otherwise. The paper's: 200 epochs of 250 (N-Queens, Futoshiki) or 625 updates (Sudoku). Runs: those "
+        f"evaluated on the test set, of seven objectives with three seeds.{remarks}",
         labels=2,
     )
 
 
 def _remarks(task: str, runs: list[Record]) -> str:
-    """How often dev is looked at, where that is not once in an epoch of the paper's, and where no phase ends early."""
+    """How often dev is evaluated, if not once in an epoch of the paper's, and whether no phase ends early."""
     epoch = paper.FIRST_PHASE[task][0] // paper.EPOCHS
     found = sorted({record.setting("evaluate_every") for record in runs} - {None, epoch})
     words = [f"dev is evaluated every {' or '.join(map(str, found))} updates"] if found else []
@@ -78,7 +78,7 @@ def _remarks(task: str, runs: list[Record]) -> str:
 
 
 def _shared(of: dict[str, list[Record]], phase: str) -> str:
-    """The budget of a phase; where objectives differ, each of them."""
+    """The budget of a phase; if objectives differ, the budget of each."""
     found: dict[str, list[str]] = {}
     for objective, records in of.items():
         for record in records:
@@ -91,7 +91,7 @@ def _shared(of: dict[str, list[Record]], phase: str) -> str:
 
 
 def _missing(of: dict[str, list[Record]]) -> str:
-    """``SelectR 1729, 3120; ...``; nothing where all seeds of all objectives are there."""
+    """``SelectR 1729, 3120; ...``; empty if no run is missing."""
     if not any(of.values()):
         return "all"
     parts = []
@@ -104,7 +104,7 @@ def _missing(of: dict[str, list[Record]]) -> str:
 
 
 def cost(grid: Grid) -> Table:
-    """Minutes of training and evaluation by task, and what they were spent on."""
+    """Minutes of training and evaluation by task and purpose."""
     table = [record for task in TASKS for record in table_2(grid, task) if _of_paper(record)]
     others = [r for r in grid.runs if _of_paper(r) and not any(r is one for one in table)]
     parts = {
@@ -128,15 +128,15 @@ def cost(grid: Grid) -> Table:
         columns(("task",), (("", (*parts, "in all")),)),
         tuple(rows),
         f"Training and evaluation of every run, added up ({', '.join(sorted(devices)) or 'no device'}); in parentheses "
-        "the number of runs. Many runs share a device (`--jobs`): before “of” stand the minutes in which at least one "
-        "of them was at work, where all records say when. A pre-training that several runs start from counts once, and "
-        "a run that appears in several columns is counted once in all. The paper's runs take about 1,100 hours of a "
-        "K40, tuning not counted.",
+        "the number of runs. Many runs share a device (`--jobs`): the minutes before “of” are those in which at least "
+        "one of them was working, if all records say when. A pre-training that several runs start from counts once, "
+        "and a run that appears in several columns counts once in the last. The paper's runs take about 1,100 hours of "
+        "a K40, not counting its tuning.",
     )
 
 
 def _once(records: Iterable[Record]) -> list[Record]:
-    """Every run once, by when it was at work: that of Table 2 may be a point of the tuning as well."""
+    """Every run once, identified by its times: a run of Table 2 may also be a point of the tuning."""
     found: dict[object, Record] = {}
     for record in records:
         times = record.history.time
@@ -162,7 +162,7 @@ def _minutes(records: Iterable[Record]) -> Cell:
 
 
 def busy_minutes(records: Iterable[Record]) -> float | None:
-    """Minutes in which at least one of the runs was trained or evaluated; None where a record does not say when."""
+    """Minutes in which at least one of the runs was trained or evaluated; None if a record has no times."""
     spans: list[tuple[float, float]] = []
     for record in records:
         reached = record.history.seconds

@@ -1,10 +1,10 @@
-"""The networks that ship: from finished runs to src/oneofmany/weights/TASK.safetensors, each with its card.
+"""Make the bundled networks, src/oneofmany/weights/TASK.safetensors, from finished runs, each with its card.
 
-    python -m reproduction.bundle RUN RUN RUN --force    # one run a task; all are checked before a file is written
-    python -m reproduction.bundle --markdown             # the cards of the bundled networks, as docs/weights.md shows
+    python -m reproduction.bundle RUN RUN RUN --force    # one run per task; all are checked before a file is written
+    python -m reproduction.bundle --markdown             # print their cards, as in docs/weights.md
 
-Everything on a card comes from the run itself: accuracies are those of its kept predictions on ``*-test`` data. The
-same run gives the same bytes.
+Everything on a card comes from the run: its accuracies are those of the stored predictions on ``*-test`` data. The same
+run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from oneofmany.problems import TASKS
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "oneofmany" / "weights"
 LARGEST = 1_000_000
-"""Bytes of a file that ships with the package."""
+"""The largest file, in bytes, that may be bundled."""
 CARD = (
     *("recipe", "objective", "seed", "command", "data", "dev", "accuracy"),
     *("hardware", "seconds", "updates", "version", "revision", "licence", "limits"),
 )
-"""What every card has."""
+"""The fields of every card."""
 
 Card = dict[str, Any]
 
@@ -40,8 +40,8 @@ def card_of(record: Record, size: int) -> Card:
     """The card of a finished run's network.
 
     Args:
-        record: the run's.
-        size: of the problems that the network was trained on.
+        record: of the run.
+        size: of the training problems.
     """
     on_test = {key: one for key, one in record.evaluations.items() if key.endswith("-test")}
     if not record.finished:
@@ -68,13 +68,13 @@ def card_of(record: Record, size: int) -> Card:
 
 
 def bundle(runs: list[Path], folder: Path = WEIGHTS, *, force: bool = False) -> list[Path]:
-    """Write the weights of runs, one a task, into a folder; where one of them is refused, nothing is written."""
+    """Write the weights of runs, one per task, into a folder; if one of them is refused, nothing is written."""
     files: dict[Path, bytes] = {}
     for run in runs:
         task, data = _file_of(run)
         path = check_writable(folder / f"{task}.safetensors", force)
         if path in files:
-            raise ValueError(f"{run} is a second run of {task}: name one run a task")
+            raise ValueError(f"{run} is a second run of {task}: name one run per task")
         files[path] = data
     for path, data in files.items():
         write_whole(path, lambda beside, data=data: beside.write_bytes(data), force)
@@ -82,12 +82,12 @@ def bundle(runs: list[Path], folder: Path = WEIGHTS, *, force: bool = False) -> 
 
 
 def markdown(folder: Path = WEIGHTS) -> str:
-    """The cards of all networks in a folder, a section each."""
+    """The cards of all networks in a folder, one section each."""
     return "\n\n".join(_section(path) for path in sorted(folder.glob("*.safetensors"))) + "\n"
 
 
 def _file_of(run: Path) -> tuple[str, bytes]:
-    """A run's task and the bytes of the file that ships."""
+    """A run's task and the bytes of its bundled file."""
     record = read_record(run)
     weights = run / "weights.safetensors"
     saved = load_network(weights)
@@ -108,7 +108,7 @@ def _data(about: DataInfo) -> dict[str, Any]:
 
 
 def _accuracy(evaluation: Evaluation) -> dict[str, Any]:
-    """How many queries were answered with a solution, and on what data."""
+    """The scores of an evaluation, and its data."""
     data = _data(evaluation.data) | {"size": evaluation.data.size}
     return {"data": data, "steps": evaluation.steps, **asdict(evaluation.scores)}
 
@@ -159,15 +159,15 @@ def _percent(score: dict[str, int]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write files or print cards; 2 and one sentence on stderr where something is refused."""
+    """Write files or print cards; return 2, with one sentence on stderr, if something is refused."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="finished run folders, one a task")
-    parser.add_argument("--out", type=Path, default=WEIGHTS, help="the folder of the files (default: the package's)")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="finished run folders, one per task")
+    parser.add_argument("--out", type=Path, default=WEIGHTS, help="folder for the files (default: the package's)")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
-    parser.add_argument("--markdown", action="store_true", help="print the cards that are in the folder")
+    parser.add_argument("--markdown", action="store_true", help="print the cards of the folder")
     asked = parser.parse_args(arguments)
     if not asked.runs and not asked.markdown:
-        parser.error("name one run or more, or ask for --markdown")
+        parser.error("name at least one run, or ask for --markdown")
     try:
         for path in bundle(asked.runs, asked.out, force=asked.force):
             print(path, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The claims of the paper's section 4.3 and appendix, checked against our runs and the paper's own numbers."""
+"""The claims of the paper's section 4.3 and appendix, checked against our runs and the paper's numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A claim of the paper with our finding, and what the paper's own published numbers say of it."""
+    """A claim of the paper with the finding from our runs and the finding from the paper's published numbers."""
 
     claim: str
     where: str
@@ -38,7 +38,7 @@ class CheckedClaim:
 
 
 def check_claims(grid: Grid) -> list[CheckedClaim]:
-    """Every claim with what the runs that count and the paper's own numbers say of it."""
+    """Check every claim against the runs that count and against the paper's numbers."""
     ours, papers = OurResults(grid), PapersResults()
     return [CheckedClaim(text, where, check(ours), check(papers)) for text, where, check in CLAIMS]
 
@@ -49,13 +49,13 @@ def claims_markdown(claims: Sequence[CheckedClaim]) -> str:
     for number, claim in enumerate(claims, 1):
         mark = f"{number}. "
         lines.append(f"{mark}**{claim.ours.verdict}**: {claim.claim} ({claim.where})")
-        # Only with this indent a list belongs to its item.
+        # Markdown needs this indent to nest the list in its item.
         lines += [f"{' ' * len(mark)}* {line}" for line in claim.ours.evidence]
     return "\n".join([*lines, ""])
 
 
 def _all(parts: Iterable[tuple[str, bool | None]], enough: int | None = None) -> Finding:
-    """Holds where all parts hold (or ``enough`` of them); a part without numbers is None."""
+    """Holds if all parts hold (or ``enough`` of them); a part without numbers is None."""
     parts = list(parts)
     needed = len(parts) if enough is None else enough
     true, known = sum(bool(held) for _, held in parts), sum(held is not None for _, held in parts)
@@ -86,7 +86,7 @@ def naive_below_unique(subset: Subset) -> Callable[[Results], Finding]:
 
 
 def aware_above_baselines(results: Results) -> Finding:
-    """Every objective that is aware of several solutions beats every baseline, on MS queries and on all."""
+    """Every multiplicity-aware objective beats every baseline, on MS queries and on all."""
     parts = []
     for task in TASKS:
         for subset in ("ms", "overall"):
@@ -193,7 +193,7 @@ def unique_overfits(results: Results) -> Finding:
 
 
 def stopping_explains(results: Results) -> Finding:
-    """Stopping on OS dev costs accuracy on MS queries with the same data, and most of what more data seem to cost."""
+    """With the same data, stopping on OS dev costs MS accuracy, and it explains most of the loss with more data."""
     found = {size: results.stopping(size) for size in ("10k", "180k")}
     parts = []
     for size, (only, mixed) in found.items():

@@ -1,4 +1,4 @@
-"""Tables that compare: SelectR against MinLoss, and training on unique puzzles alone."""
+"""SelectR compared with MinLoss, and training on unique puzzles alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reproduction.runs import Schedule, by_seed, compared_pair, counting, unique
 
 
 def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
-    """The appendix's table: points that SelectR gains over MinLoss, seed by seed."""
+    """The appendix's table of gains of SelectR over MinLoss, seed by seed, in points."""
     schedule = schedule or counting(grid)
     ours: dict[str, dict[int, float]] = {}
     commands: dict[str, tuple[str, ...]] = {}
@@ -45,7 +45,7 @@ def seed_gains(grid: Grid, schedule: Schedule | None = None) -> Table:
         "Gain of SelectR over MinLoss by seed, points on all test queries" + schedule.title,
         columns(("seed",), ((name_of(task), ("ours", "paper")) for task in TASKS)),
         (*rows, tuple(last)),
-        "Only seeds that both have; ± is the standard error of the paired differences.",
+        "Seeds that both objectives have; ± is the standard error of the paired differences.",
     )
 
 
@@ -75,13 +75,13 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
             ),
         ),
         tuple(rows),
-        "The runs that the dev set picks, on the whole test set; two-sided. Empty where both were not evaluated on the "
+        "The runs that the dev set picks, on the whole test set; two-sided. Empty if the two were not evaluated on the "
         "same data.",
     )
 
 
 def unique_training(grid: Grid, schedule: Schedule | None = None) -> Table:
-    """RRN on 10k or 180k OS queries, stopped on OS dev or on mixed dev, beside the paper's two numbers."""
+    """The RRN on 10k or 180k OS queries, stopped on OS dev or on mixed dev, with the paper's two numbers."""
     schedule = schedule or counting(grid)
     ten = {subset: paper.TABLE_2["sudoku", "unique", subset].mean for subset in ("os", "ms")}
     published = {("180k", "os"): paper.UNIQUE_180K, ("10k", "mixed"): ten}
@@ -101,7 +101,7 @@ def unique_training(grid: Grid, schedule: Schedule | None = None) -> Table:
         "Sudoku RRN trained on unique puzzles alone, accuracy in %" + schedule.title,
         (*columns(("OS training queries", "dev queries"), (("OS", each), ("MS", each))), Column("seeds")),
         tuple(rows),
-        "Which weights are kept, and when training stops, is decided on the dev queries named. The paper evaluates a "
-        "published network for 180k and its own Unique for 10k, so it cannot tell the two causes apart.",
+        "The named dev queries decide which weights are kept and when training stops. The paper evaluates a published "
+        "network for 180k and its own Unique for 10k, so it cannot separate the two causes.",
         labels=2,
     )

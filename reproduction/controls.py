@@ -1,4 +1,4 @@
-"""Controls that the paper lacks: a second phase of equal budget, the authors' Naive, other settings, repeated runs."""
+"""Controls: a second phase of equal budget, the authors' Naive, other settings, repeated runs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from reproduction.differences import changes, different, repeated_runs
 from reproduction.runs import CONTROLS, apart_in, goes_on, is_authors_naive, table_2, training_data_of
 
 REPEATED = f"{CONTROLS}/repeated"
-"""Where the records of runs stand that were made a second time, by the command of the first."""
+"""The folder of runs that were made a second time with the same command."""
 
 
 def start_of(record: Record) -> str:
-    """What the second phase began with: ``Unique``, ``the better of MinLoss and Unique``."""
+    """The start of the second phase: ``Unique``, ``the better of MinLoss and Unique``."""
     named = {part for path in record.setting("pretrained") or () for part in path.split("/")}
     if not named and record.objective in SECOND:
         asked = record.setting("pretraining") or "both"
@@ -42,7 +42,7 @@ def _controls(grid: Grid) -> list[Record]:
 
 
 def equal_budgets(grid: Grid) -> dict[tuple[str, str], dict[str, list[Record]]]:
-    """(task, folder) -> objective -> the runs of a control that gives a second phase to one that has none."""
+    """(task, folder) -> objective -> runs, for controls that give a second phase to an objective without one."""
     groups: dict[tuple[str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in _controls(grid):
         if goes_on(record):
@@ -51,7 +51,7 @@ def equal_budgets(grid: Grid) -> dict[tuple[str, str], dict[str, list[Record]]]:
 
 
 def second_phase(grid: Grid) -> Table:
-    """Every objective with a second phase beside SelectR: the control's own SelectR, or else that of Table 2."""
+    """Every objective with a second phase compared with SelectR: the control's own, or else that of Table 2."""
     groups, rows = equal_budgets(grid), []
     for (task, apart), of in sorted(groups.items(), key=lambda item: (order_of(item[0][0], ""), item[0][1])):
         beside = {o: table_2(grid, task, o) for o in SECOND if o not in of}
@@ -81,14 +81,14 @@ def second_phase(grid: Grid) -> Table:
             Column("seeds"),
         ),
         tuple(rows),
-        "In the paper only I-ExplR and SelectR get a second phase on top of a trained network. Ahead by: SelectR's "
-        "mean minus this one's over the seeds that both have, in points; p: exact McNemar test of the first of these.",
+        "In the paper only I-ExplR and SelectR get a second phase after a trained network. Ahead by: SelectR's mean "
+        "minus this one over the seeds that both have, in points. p: exact McNemar test with the first of these seeds.",
         labels=5,
     )
 
 
 def _behind(records: Sequence[Record], selectr: Sequence[Record]) -> list[Cell]:
-    """SelectR minus these, on MS and on all queries, and McNemar's p."""
+    """SelectR minus these runs, on MS and on all queries, and McNemar's p."""
     seeds = {record.seed for record, _ in tested(records)} & {record.seed for record, _ in tested(selectr)}
     ours, theirs = ([r for r in runs if r.seed in seeds] for runs in (records, selectr))
     cells = []
@@ -101,7 +101,7 @@ def _behind(records: Sequence[Record], selectr: Sequence[Record]) -> list[Cell]:
 
 
 def naive_authors(grid: Grid) -> Table:
-    """N-Queens' Naive as Eq. 1 has it, and with the padding mistake of the authors' code, beside the paper's."""
+    """N-Queens' Naive by Eq. 1, and with the padding mistake of the authors' code, with the paper's numbers."""
     found: dict[int, Record] = {}
     for record in filter(is_authors_naive, (*grid.runs, *apart_in(grid, CONTROLS))):
         found.setdefault(record.seed, record)
@@ -126,14 +126,14 @@ def naive_authors(grid: Grid) -> Table:
             Column("seeds"),
         ),
         tuple(rows),
-        "In the authors' N-Queens code a list of solutions is padded by repeating the last one before a solution is "
-        "drawn from it (recipe nqueens/naive-authors). The paper's number stands beside both. Dev: overall. Eq. 1: of "
-        "Table 2 and the controls, the runs whose other settings are the same, or nearest.",
+        "The authors' N-Queens code pads a list of solutions by repeating the last one, then draws a solution from it "
+        "(recipe nqueens/naive-authors). Both rows show the paper's number. Dev: all queries. Eq. 1: the runs of Table "
+        "2 or of the controls whose other settings are the same, or nearest.",
     )
 
 
 def _nearest_naive(grid: Grid, authors: Record) -> list[Record]:
-    """N-Queens' Naive of Table 2 or, where its other settings are nearer to the authors' run, of a control."""
+    """N-Queens' Naive of Table 2 or of a control, whichever settings are nearer to the authors' run."""
     groups = {"": table_2(grid, "nqueens", "naive")}
     for record in _controls(grid):
         if (record.task, record.objective) == ("nqueens", "naive") and not is_authors_naive(record):
@@ -143,7 +143,7 @@ def _nearest_naive(grid: Grid, authors: Record) -> list[Record]:
 
 
 def other_settings(grid: Grid) -> Table:
-    """What a change of the recipe does on dev, beside the runs of Table 2 with the same seeds."""
+    """The effect of other settings on dev, compared with the runs of Table 2 with the same seeds."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     elsewhere = equal_budgets(grid)
     for record in _controls(grid):
@@ -167,13 +167,13 @@ def other_settings(grid: Grid) -> Table:
             Column("seeds"),
         ),
         tuple(rows),
-        "Dev queries, the kept weights; in brackets the 95 % interval over seeds. Table 2: its runs of the same seeds.",
+        "Dev queries, the kept weights; in brackets the 95 % interval over seeds. Table 2: its runs with these seeds.",
         labels=4,
     )
 
 
 def repeated(grid: Grid) -> Table:
-    """Runs of the paper's networks that were made twice by the same command."""
+    """Runs of the paper's networks that were made twice with the same command."""
     return repeated_runs(grid, REPEATED, "repeated")
 
 

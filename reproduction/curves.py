@@ -1,4 +1,4 @@
-"""Our network by the size of the boards, by the number of steps and by the number of starts: tables and figures."""
+"""Our network by size of the boards, number of steps and number of starts: tables and figures."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, TESTS, method_of, on
 from reproduction.runs import OUR_VARIANT, ours
 
 Panel = tuple[str, dict[int, Runs]]
-"""A task's name, and its runs at every place of the horizontal axis."""
+"""A task's name, and its runs at every x."""
 LINES: dict[Subset, tuple[str, str]] = {"os": ("unique", "s"), "ms": ("minloss", "o")}
 """Queries -> colour and marker."""
 
 
 def in_a_table(record: Record, evaluation: Evaluation) -> bool:
-    """Whether an evaluation is in a table of its own here, so that the list of all others leaves it out."""
+    """Whether another table shows an evaluation, so that the list of all others leaves it out."""
     named = evaluation.name in {*TESTS, *steps_of(record)} or size_of(record, evaluation.name) is not None
     return named or evaluation.chosen is not None
 
@@ -37,7 +37,7 @@ def size_of(record: Record, name: str) -> int | None:
 
 
 def size_curves(grid: Grid) -> list[tuple[list[Record], dict[int, str]]]:
-    """(runs of a recipe, size -> name of the evaluation) of every recipe that met more than one size."""
+    """(runs of a recipe, size -> name of the evaluation) for recipes that were tested on several sizes."""
     found = []
     for records in ours(grid).by_recipe():
         names = {name: size_of(r, name) for r in records for name in r.evaluations}
@@ -48,7 +48,7 @@ def size_curves(grid: Grid) -> list[tuple[list[Record], dict[int, str]]]:
 
 
 def sizes(grid: Grid) -> Table:
-    """Boards of other sizes than those that training saw."""
+    """Accuracy on boards of other sizes than in training."""
     rows = []
     for records, by_size in size_curves(grid):
         for size, name in by_size.items():
@@ -62,13 +62,13 @@ def sizes(grid: Grid) -> Table:
         "Our network on boards of other sizes, accuracy in %",
         (*columns(("task, trained with", "size"), (("", ("givens", "queries")), ACCURACIES)), Column("seeds")),
         tuple(rows),
-        f"{INTERVALS} Trained on 10 queens, on 5x5 Futoshiki and on 9x9 Sudoku; givens is the mean number of givens.",
+        f"{INTERVALS} Trained on 10 queens, 5x5 Futoshiki and 9x9 Sudoku. Givens: their mean number.",
         labels=2,
     )
 
 
 def steps_of(record: Record) -> dict[str, int]:
-    """Name -> number of steps of the evaluations on dev with one start: ``TASK-dev``, ``TASK-dev-steps64``."""
+    """Name -> number of steps, of the evaluations on dev with one start: ``TASK-dev``, ``TASK-dev-steps64``."""
     found = {}
     for name, evaluation in record.evaluations.items():
         data, ran = evaluation.data.name, evaluation.steps
@@ -78,7 +78,7 @@ def steps_of(record: Record) -> dict[str, int]:
 
 
 def step_curves(grid: Grid) -> list[tuple[list[Record], str, dict[int, str]]]:
-    """(runs of a recipe, dev set, steps -> name of the evaluation) wherever more than one number of steps was tried."""
+    """(runs of a recipe, dev set, steps -> name of the evaluation) if several numbers of steps were tried."""
     found = []
     for records in ours(grid).by_recipe():
         tried = {
@@ -94,7 +94,7 @@ def step_curves(grid: Grid) -> list[tuple[list[Record], str, dict[int, str]]]:
 
 
 def steps(grid: Grid) -> Table:
-    """More or fewer steps at test time than in training, on dev."""
+    """Accuracy on dev with more or fewer steps than in training."""
     rows = []
     for records, data, names in step_curves(grid):
         for ran, name in names.items():
@@ -114,7 +114,7 @@ def steps(grid: Grid) -> Table:
 
 
 def starts(grid: Grid) -> Table:
-    """Several noisy starts: the first, the one that the network chooses, and whether any is right."""
+    """Several noisy starts: accuracy of the first, of the one that the network chooses, and of any."""
     rows = []
     for records in ours(grid).by_recipe():
         names = {name: e for record in records for name, e in record.evaluations.items() if e.chosen}
@@ -138,20 +138,20 @@ def starts(grid: Grid) -> Table:
             Column("seeds"),
         ),
         tuple(rows),
-        "Mean over seeds, on dev where no other data is named. One trajectory is the first start. Chosen without the "
-        "rules: the start whose belief moved least in its last step. Chosen with the checker: any start is a solution.",
+        "Mean over seeds, on dev if no other data is named. One trajectory: the first start. Chosen without the rules: "
+        "the start whose belief moved least in its last step. Chosen with the checker: any start is a solution.",
         labels=2,
     )
 
 
 def _about(record: Record, data: str = "") -> str:
-    """``N-Queens, MinLoss``, with the data where it is not the task's own dev set."""
+    """``N-Queens, MinLoss``, and the data if it is not the task's dev set."""
     more = [] if data in ("", f"{record.task}-dev") else [data]
     return ", ".join([name_of(record.task), method_of(record), *more])
 
 
 def our_charts(grid: Grid) -> list[Chart]:
-    """The figures that there are numbers for."""
+    """The figures that have numbers."""
     steps = [
         (name_of(records[0].task), {x: on(records, name) for x, name in names.items()})
         for records, data, names in step_curves(grid)
@@ -179,7 +179,7 @@ def _main(records: Sequence[Record]) -> bool:
 def _chart(name: str, title: str, caption: str, panels: list[Panel], log: bool = False) -> Chart:
     made = [command for _, places in panels for runs in places.values() for command in commands(runs)]
     draw = partial(_draw, panels=panels, log=log)
-    return Chart(name, title, caption, draw, tuple(dict.fromkeys(made)), size=(5.6, 2.6))
+    return Chart(name, title, caption, draw, tuple(dict.fromkeys(made)), size=(4.6, 2.5))
 
 
 def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None:
@@ -192,7 +192,9 @@ def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None
         axes.set_title(title, loc="left")
         if log:
             axes.set_xscale("log", base=2)
-        axes.set_xticks(list(places), [str(place) for place in places], fontsize=8)  # many in a narrow panel
+        # A narrow panel has room for four labels: with more places, every second one from the end.
+        labels = [str(x) if len(places) < 5 or i % 2 == 0 else "" for i, x in enumerate(reversed(places))][::-1]
+        axes.set_xticks(list(places), labels, fontsize=9)
         axes.minorticks_off()
         axes.grid(axis="x", visible=False)
     all_axes[0].set(ylabel="accuracy, %")

@@ -1,4 +1,4 @@
-"""What tells two runs apart: settings and training data; and runs that were made twice."""
+"""Differences between two runs in settings and training data, and runs that were made twice."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from reproduction.runs import goes_on
 
 
 def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
-    """Setting -> (here, in ``base``) for everything that decides the result and differs, the training data too."""
+    """Setting -> (here, in ``base``) for every difference that decides the result, including the training data."""
     here, there = (flattened(deciding(r)) for r in (record, base))
-    # A setting that only one of the two versions knows tells nothing.
+    # A setting that only one version of the library has is no difference.
     found = {name: (here[name], there[name]) for name in here if name in there and here[name] != there[name]}
     data, other = (r.data.get("train") for r in (record, base))
     if (data and data.checksum) != (other and other.checksum):
@@ -23,7 +23,7 @@ def different(record: Record, base: Record) -> dict[str, tuple[Any, Any]]:
 
 
 def changes(record: Record, base: Record) -> str:
-    """``burn_in 0 instead of 0, 16``: what ``different`` finds, names and phases that no run has aside."""
+    """``burn_in 0 instead of 0, 16``: the differences in words, without a second phase that no run has."""
     found = different(record, base)
     if not any(goes_on(r) for r in (record, base)):
         found = {name: values for name, values in found.items() if not name.startswith("second.")}
@@ -37,12 +37,12 @@ def _word(value: Any) -> str:
 
 
 def repeated_runs(grid: Grid, apart: str, name: str) -> Table:
-    """Runs that were made a second time by the same command, and what both answered on the test set.
+    """Runs that were made a second time with the same command, and the test accuracy of both.
 
     Args:
-        grid: the runs, and those that were made again.
-        apart: where the second ones stand: ``experiments/repeated``.
-        name: the table's.
+        grid: the runs, including the repeated ones.
+        apart: the folder of the repeated runs: ``experiments/repeated``.
+        name: of the table.
     """
     runs = {(record.recipe, record.seed): record for record in grid.runs}
     rows = []

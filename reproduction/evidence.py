@@ -1,4 +1,4 @@
-"""What claims are checked against: the numbers of our runs, and the paper's published ones, asked in the same way."""
+"""The numbers that claims are checked against: those of our runs and the published ones, with one interface."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from reproduction import paper
 from reproduction.runs import by_seed, compared_pair, counting, unique_runs
 
 FIRST_ENTRIES = 3
-"""The joint phase's first evaluations, which stand for "the initial several batches"."""
+"""The first evaluations of the joint phase, our reading of "the initial several batches"."""
 
 
 class Results(Protocol):
-    """What claims are about: our runs or the paper's numbers; None or nothing where there is no number."""
+    """Numbers of our runs or of the paper; None or empty if there is no number."""
 
     def mean(self, task: str, objective: str, subset: Subset) -> float | None:
         """Mean accuracy over seeds in percent."""
@@ -30,7 +30,7 @@ class Results(Protocol):
         ...
 
     def test(self, task: str) -> tuple[float, bool] | None:
-        """p of SelectR against MinLoss and whether SelectR is the better one."""
+        """p of SelectR against MinLoss, and whether SelectR is better."""
         ...
 
     def gains(self, task: str) -> dict[int, float]:
@@ -42,15 +42,15 @@ class Results(Protocol):
         ...
 
     def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """Accuracy on MS queries of the RRN of that many OS queries, stopped on OS dev queries and on mixed ones."""
+        """MS accuracy of the RRN trained on this number of OS queries, stopped on OS dev and on mixed dev."""
         ...
 
     def curve(self, objective: str) -> list[Bin]:
-        """Sudoku by the number of solutions, the run that dev picks."""
+        """Sudoku accuracy by number of solutions, of the run that dev picks."""
         ...
 
     def exploratory(self, task: str) -> tuple[float, float] | None:
-        """Least and most percent of exploratory training queries of the runs, at first."""
+        """The smallest and largest percentage of exploratory training queries over the runs, at first."""
         ...
 
 
@@ -62,7 +62,7 @@ class PapersResults:
         return paper.TABLE_2[task, objective, subset].mean
 
     def error(self, task: str, objective: str, subset: Subset) -> float | None:
-        """The appendix's table, its headers put right."""
+        """The appendix's table with its headers corrected."""
         return paper.STANDARD_ERRORS[task, objective, subset]
 
     def test(self, task: str) -> tuple[float, bool] | None:
@@ -80,15 +80,15 @@ class PapersResults:
         return paper.UNIQUE_180K.get(subset) if (size, stopped) == ("180k", "os") else None
 
     def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """One of the two is published for either size."""
+        """For each size one of the two is published."""
         return self.unique(size, "os", "ms"), self.unique(size, "mixed", "ms")
 
     def curve(self, objective: str) -> list[Bin]:
-        """Published as a figure alone."""
+        """Published only as a figure."""
         return []
 
     def exploratory(self, task: str) -> tuple[float, float] | None:
-        """Published for no task in particular."""
+        """Not published by task."""
         return None
 
 
@@ -120,7 +120,7 @@ class OurResults:
         return found.p, found.only_first > found.only_second
 
     def gains(self, task: str) -> dict[int, float]:
-        """Of the seeds that both have."""
+        """For the seeds that both have."""
         selectr, minloss = (by_seed(self._at(task, o), "overall") for o in ("selectr", "minloss"))
         return {seed: selectr[seed] - minloss[seed] for seed in sorted(selectr.keys() & minloss.keys())}
 
@@ -130,7 +130,7 @@ class OurResults:
         return None if summary is None else summary.mean
 
     def stopping(self, size: str) -> tuple[float | None, float | None]:
-        """Means over the seeds that both have, since seeds can differ by more than the way of stopping."""
+        """Means over the seeds that both have: seeds can differ by more than the way of stopping."""
         runs = (unique_runs(self.grid, size, stopped, self.schedule) for stopped in ("os", "mixed"))
         only, mixed = (by_seed(records, "ms") for records in runs)
         shared = only.keys() & mixed.keys()
@@ -143,7 +143,7 @@ class OurResults:
         return [] if evaluation is None else bins_of(evaluation)
 
     def exploratory(self, task: str) -> tuple[float, float] | None:
-        """All training queries, the closest solution being the one of the least loss."""
+        """Over all training queries; the closest solution is the one with the smallest loss."""
         at_first = []
         for record in self._at(task, "selectr"):
             shares = [s for s in record.history.exploratory_all_loss if s is not None]

@@ -1,4 +1,4 @@
-"""Example 2 of the paper: where each objective leaves the decision boundary of a logistic regression on ten points."""
+"""Example 2 of the paper: the decision boundary of a logistic regression on ten points, by objective."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from oneofmany.report.grid import name_of
 from oneofmany.report.themes import Chart, Theme
 
 POINTS = ((1.0, (1,), 5), (-1.0, (0, 1), 4), (-2.0, (1,), 1))
-"""(x, its right labels, how many such points)."""
+"""(x, its right labels, number of points)."""
 START = (0.1, 0.0)
-"""Slope and offset at first: the boundary is at 0."""
+"""Initial slope and offset: the boundary is at 0."""
 
 
 def boundaries(rate: float = 2.0, updates: int = 200) -> dict[str, tuple[float, float]]:
@@ -42,7 +42,7 @@ def _train(objective: Objective, rate: float, updates: int) -> tuple[float, floa
 
 
 def example_chart() -> Chart:
-    """Example 2: the decision boundary that MinLoss is left with, beside those of others."""
+    """Example 2: the final decision boundaries of MinLoss and of other objectives."""
     return Chart(
         "example-2",
         "Example 2: MinLoss in a local minimum",

@@ -1,4 +1,4 @@
-"""Tables of experiments: runs with other settings or data than their recipe's, beside the recipe."""
+"""Experiments: runs with other settings or data, compared with their recipe."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, on
 from reproduction.runs import EXPERIMENTS, OUR_VARIANT, base_of, ours, train_name
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
-"""Name of a training set -> how many solutions of a query it lists at most; no query has more than 50."""
+"""Name of a training set -> the largest number of solutions listed for a query; no query has more than 50."""
 PUZZLE_TRAIN, PUZZLE_TEST = "sudoku-puzzle-train", "sudoku-puzzle-test"
-"""Sudokus split by puzzle: grids of one class may stand in both."""
+"""Sudokus split by puzzle: grids of one class may be in both."""
 REPEATED = f"{EXPERIMENTS}/repeated"
-"""Where the records of runs stand that were made a second time, by the command of the first."""
+"""The folder of runs that were made a second time with the same command."""
 _NAMES = tuple(map(name_of, SUBSETS))
 
 
 def listed_of(record: Record) -> int:
-    """How many solutions of a training query the run was shown at most."""
+    """The largest number of solutions that the run saw for a training query."""
     most = LISTED[record.data["train"].name]
     asked = record.setting("listed")
     return most if asked is None else min(asked, most)
 
 
 def listed(grid: Grid) -> Table:
-    """Sudoku with 1, 2, 5 or all solutions listed; nothing else differs from the recipe."""
+    """Sudoku with up to 1, 2, 5 or all solutions listed; nothing else differs from the recipe."""
     own = ours(grid)
     groups: dict[int, dict[int, Record]] = {}
     for record in [*own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), *_only(own, "listed", "training data")]:
@@ -50,19 +50,19 @@ def listed(grid: Grid) -> Table:
 
 
 def by_puzzle(own: Grid) -> list[Record]:
-    """Runs of Sudoku's recipe on data split by puzzle, which have a table of their own."""
+    """Runs of Sudoku's recipe on data split by puzzle, which have their own table."""
     found = _only(own, "training data")
     return [record for record in found if train_name(record) == PUZZLE_TRAIN and PUZZLE_TEST in record.evaluations]
 
 
 def _only(own: Grid, *names: str) -> list[Record]:
-    """Experiments with Sudoku's recipe that differ from it in nothing but these."""
+    """Experiments that differ from Sudoku's recipe only in these settings."""
     base = own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT)[:1]
     return [r for b in base for r in own.apart if base_of(r) == b.recipe and set(different(r, b)) <= {*names}]
 
 
 def experiments(grid: Grid) -> Table:
-    """Everything else that was tried and is not the recipe, good or bad, beside the recipe with the same seeds."""
+    """All other experiments, good or bad, compared with the recipe with the same seeds."""
     own = ours(grid)
     shown = by_puzzle(own)
     groups: dict[tuple[str, str], list[Record]] = {}
@@ -86,13 +86,13 @@ def experiments(grid: Grid) -> Table:
             *columns((), (("training", ("with it", "recipe")),)),
         ),
         tuple(rows),
-        "Dev queries, the kept weights. The recipe stands beside it with the same seeds where it has them.",
+        "Dev queries, the kept weights. The recipe is shown with the same seeds if it has them.",
         labels=3,
     )
 
 
 def splits(grid: Grid) -> Table:
-    """Sudoku split by grid class, as everywhere else, beside a split by puzzle; training and test of each."""
+    """Sudoku split by grid class, as everywhere else, and split by puzzle, each with its own training and test."""
     own = ours(grid)
     of_class = on(own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
     of_puzzle = on(by_puzzle(own), PUZZLE_TEST)
@@ -107,11 +107,11 @@ def splits(grid: Grid) -> Table:
         (*columns(("split",), (("", ("queries",)), ACCURACIES)), Column("seeds")),
         tuple(rows),
         f"{INTERVALS} MinLoss, the same settings; each row is trained and tested on data of its own split. Grids that "
-        "turn into each other by symmetries are one class. A split by puzzle lets queries of one class fall into both "
+        "turn into each other by symmetries are one class. A split by puzzle allows queries of one class in both "
         "training and test; a split by grid class does not.",
     )
 
 
 def our_repeated(grid: Grid) -> Table:
-    """Runs of our network that were made twice by the same command."""
+    """Runs of our network that were made twice with the same command."""
     return repeated_runs(ours(grid), REPEATED, "our-repeated")

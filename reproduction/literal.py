@@ -1,4 +1,4 @@
-"""The literal run of every task, with the paper's batch and number of updates, beside the schedule of Table 2."""
+"""The literal run of every task, with the paper's batch and updates, compared with the schedule of Table 2."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from reproduction.runs import LITERAL, apart_in, counting, table_2
 
 
 def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
-    """(literal run, the run of the same task, objective and seed in another schedule), where there is one.
+    """(literal run, the run of the same task, objective and seed with another schedule, if any).
 
-    That is a run of another recipe that stands beside it, or else the one of Table 2.
+    The second is a run of another recipe in the same folder, or else the run of Table 2.
     """
     records, variants = apart_in(grid, LITERAL), counting(grid).variants
     literal = [record for record in records if record.recipe == f"{record.task}/{record.objective}"]
@@ -37,12 +37,12 @@ def pairs(grid: Grid) -> list[tuple[Record, Record | None]]:
 
 
 def _schedule(record: Record) -> dict[str, Any]:
-    """The first phase without what is tuned."""
+    """The settings of the first phase that are not tuned."""
     return {k: v for k, v in record.flat.items() if k.startswith("first.") and k != "first.sampling"}
 
 
 def dev_scores(record: Record) -> dict[str, Score]:
-    """Queries -> how many of dev the kept weights answered, as training saw it; those of which there are some."""
+    """Subset -> score of the kept weights on dev, as training measured it; subsets without queries are left out."""
     dev, about = record.dev, record.data.get("dev")
     if dev is None or about is None or record.setting("dev_queries") is not None:
         return {}
@@ -54,14 +54,14 @@ def dev_scores(record: Record) -> dict[str, Score]:
 
 
 def noise(first: Score, second: Score) -> tuple[float, float, float]:
-    """The difference of two shares in points and both ends of its 95 % interval, from Wilson's (Newcombe, 1998)."""
+    """The difference of two shares in points and its 95 % interval from Wilson's intervals (Newcombe, 1998)."""
     ends = [(score.accuracy, score.low, score.high) for score in (first, second)]
     (p, low, high), (q, bottom, top) = [[100 * (x or 0.0) for x in one] for one in ends]
     return p - q, p - q - hypot(p - low, top - q), p - q + hypot(high - p, q - bottom)
 
 
 def literal_runs(grid: Grid) -> Table:
-    """Dev of the literal runs, of the runs beside them, and whether the difference is more than noise."""
+    """Dev accuracy of the literal runs and of the paired runs, and whether they differ by more than noise."""
     rows = []
     for literal, other in pairs(grid):
         task = Cell(name_of(literal.task))
@@ -74,7 +74,7 @@ def literal_runs(grid: Grid) -> Table:
             rows.append((task, Cell("difference"), *_difference(other, literal)))
     return Table(
         "literal-runs",
-        "The literal run of every task beside the shared schedule, dev accuracy in %",
+        "The literal run of every task and the shared schedule, dev accuracy in %",
         columns(
             ("task", "run"),
             (
@@ -84,15 +84,15 @@ def literal_runs(grid: Grid) -> Table:
             ),
         ),
         tuple(rows),
-        "Dev queries, the kept weights, in brackets Wilson's 95 % interval over the queries. Below, ours minus the "
-        "literal run with the 95 % interval that follows from the two (Newcombe): within noise where each holds 0. Of "
-        "both runs the best of many looks at dev is kept, so neither number is an estimate for new queries.",
+        "Dev queries, the kept weights; in brackets Wilson's 95 % interval over the queries. Difference: ours minus "
+        "the literal run, with the 95 % interval that follows from the two (Newcombe); within noise if each has 0. "
+        "Both runs keep the best of many evaluations on dev, so neither number is an estimate for new queries.",
         labels=2,
     )
 
 
 def literal_tests(grid: Grid) -> Table:
-    """The literal runs on the test set, beside the paper's means."""
+    """The literal runs on the test set, with the paper's means."""
     rows = []
     for record, evaluation in tested(record for record, _ in pairs(grid)):
         row = [Cell(name_of(record.task)), Cell(record.name)]
@@ -103,10 +103,10 @@ def literal_tests(grid: Grid) -> Table:
         rows.append(tuple(row))
     return Table(
         "literal-tests",
-        "The literal run of every task on the test set beside the paper's mean, accuracy in %",
+        "The literal run of every task on the test set and the paper's mean, accuracy in %",
         columns(("task", "run"), ((name_of(subset), ("ours", "paper")) for subset in SUBSETS)),
         tuple(rows),
-        "Ours: one run, nothing tuned, in brackets Wilson's 95 % interval over the queries. The paper's: mean and "
+        "Ours: one run, nothing tuned; in brackets Wilson's 95 % interval over the queries. The paper's: mean and "
         "standard error of three runs with tuned settings.",
         labels=2,
     )
@@ -139,12 +139,12 @@ def _run(record: Record) -> list[Cell]:
 
 
 def _seen(record: Record) -> int:
-    """Queries that training drew; of runs with one phase."""
+    """Number of training queries drawn, for runs with one phase."""
     return (record.updates or 0) * (record.setting("first.batch") or 0)
 
 
 def literal_charts(grid: Grid) -> list[Chart]:
-    """Dev over the queries seen, of the literal run and of the one beside it."""
+    """Dev accuracy against the queries seen, of the literal run and of the paired run."""
     charts = []
     for literal, other in pairs(grid):
         runs = [r for r in (literal, other) if r is not None and len(r.history) > 1]

@@ -1,4 +1,4 @@
-"""Tables of our own network: its accuracy on the test sets, every run, and the seven objectives."""
+"""Our network: accuracy on the test sets, every run, and the seven objectives."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ TESTS = {
     "futoshiki-20-blanks-test": ("futoshiki", "Futoshiki 6, 20 blanks"),
     "sudoku-test": ("sudoku", "Sudoku 9"),
 }
-"""Name of a test set -> its task and what readers call it."""
+"""Name of a test set -> its task and its title."""
 WITHOUT_INEQUALITIES = {"os": 81.0, "ms": 83.0, "overall": 81.5}
-"""Futoshiki 6 with 18 blanks: what the best possible answer that never looks at an inequality, a Latin square that
-keeps the givens, can expect. Only above it a network has shown that it uses the inequalities."""
+"""Futoshiki 6 with 18 blanks: the expected accuracy of the best answer that ignores the inequalities, a Latin square
+that keeps the givens. A network uses the inequalities only if it is above."""
 
 INTERVALS = "Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100."
 
 SOLUTIONS = ((1, 1), (2, 5), (6, 15), (16, 50))
 """Bins of the number of solutions, both ends included."""
 GIVENS = 3
-"""Numbers of givens in a band."""
+"""Width of a band of givens."""
 
 
 def method_of(record: Record) -> str:
-    """The objective and what else tells a recipe from its sisters: ``MinLoss``, ``MinLoss, flags``."""
+    """The objective and the rest of the recipe's variant: ``MinLoss``, ``MinLoss, flags``."""
     more = variant_of(record).removeprefix(OUR_VARIANT).strip("-")
     return name_of(record.objective) + (f", {more}" if more else "")
 
 
 def on(records: Iterable[Record], name: str) -> Runs:
-    """The runs that have an evaluation of this name; on a test set, of the size that it has."""
+    """The runs with an evaluation of this name; a test set must have its usual size."""
     found = [(record, record.evaluations[name]) for record in records if name in record.evaluations]
     if name not in TESTS:
         return found
@@ -62,7 +62,7 @@ def on(records: Iterable[Record], name: str) -> Runs:
 
 
 def main_table(grid: Grid) -> Table:
-    """Accuracy of MinLoss, and of every objective with all of the paper's seeds, beside the paper's best."""
+    """Accuracy of MinLoss, and of every objective with all of the paper's seeds, with the paper's best."""
     rows = []
     for name, (task, label) in TESTS.items():
         found = []
@@ -80,7 +80,7 @@ def main_table(grid: Grid) -> Table:
                     )
                 )
         if found:
-            # MinLoss is what the recipes were made with; the others follow in the paper's order.
+            # The recipes were made with MinLoss; the others follow in the paper's order.
             rows += sorted(found, key=lambda row: not row[1].text.startswith(name_of(MAIN_OBJECTIVE)))
             rows += _beside(name, task, label)
     return Table(
@@ -94,14 +94,14 @@ def main_table(grid: Grid) -> Table:
         tuple(rows),
         f"{INTERVALS} One trajectory, no checker. Our network sees the structure of a task as rules, the paper's "
         "networks see it as relations. Futoshiki's inequalities are rules too, which is more than the paper's network "
-        "is shown; with “flags” ours is shown no more than that. “Without the inequalities” is what the best answer "
-        "that never looks at them can expect.",
+        "is shown; with “flags” ours is shown no more than that. “Without the inequalities” is the expected accuracy "
+        "of the best answer that ignores them.",
         labels=2,
     )
 
 
 def _beside(name: str, task: str, label: str) -> list[tuple[Cell, ...]]:
-    """Rows of others: the paper's best where the data is the paper's, and what no inequality is needed for."""
+    """Rows of others: the paper's best on the paper's data, and the best answer without the inequalities."""
     rows = []
     if name == f"{task}-test":
         published = [number_cell(paper.TABLE_2[task, "selectr", subset].mean) for subset in SUBSETS]
@@ -115,7 +115,7 @@ def _beside(name: str, task: str, label: str) -> list[tuple[Cell, ...]]:
 
 
 def each_run(grid: Grid) -> Table:
-    """Every run on every test set, with Wilson's interval."""
+    """Every run on every test set, with Wilson intervals."""
     rows = []
     for name, (_, label) in TESTS.items():
         for record, evaluation in on(ours(grid).runs, name):
@@ -136,13 +136,13 @@ def each_run(grid: Grid) -> Table:
         "Every run of our network",
         columns(("data", "run"), (("test, %", test), ("", ("dev",)), ("training", ("seconds", "device")))),
         tuple(rows),
-        "In brackets Wilson's 95 % interval over the queries. Dev: all dev queries, the kept weights, in training.",
+        "In brackets Wilson's 95 % interval over the queries. Dev: all dev queries, the kept weights.",
         labels=2,
     )
 
 
 def objectives(grid: Grid) -> Table:
-    """The seven objectives with the same network and number of updates; at least two of a task."""
+    """The seven objectives with the same network and number of updates; tasks with at least two of them."""
     rows = []
     for name, (task, label) in TESTS.items():
         of = {o: runs for o in OBJECTIVES if (runs := on(ours(grid).at(task, o, OUR_VARIANT), name))}
@@ -168,16 +168,16 @@ def objectives(grid: Grid) -> Table:
             *map(Column, ("seeds", "updates", "training")),
         ),
         tuple(rows),
-        f"{INTERVALS} p: exact McNemar test against MinLoss on all queries, the first seed that both have. I-ExplR and "
-        "SelectR share their updates among two pre-trainings and the rest; updates are those that were made.",
+        f"{INTERVALS} p: exact McNemar test against MinLoss on all queries, with the first seed that both have. "
+        "I-ExplR and SelectR divide their updates among two pre-trainings and a second phase. Updates: those made.",
         labels=2,
     )
 
 
 def fixed_givens(grid: Grid) -> Table:
-    """Sudoku: is it the number of solutions or the number of givens that makes a query hard?"""
+    """Sudoku accuracy by number of givens and number of solutions, to separate their effects."""
     runs = on(ours(grid).at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
-    if runs:  # seeds share one test set: they are averaged, its queries are counted once
+    if runs:  # seeds share one test set: average over them, but count its queries once
         ((data, _),) = Counter(evaluation.data.checksum for _, evaluation in runs).most_common(1)
         runs = [(record, evaluation) for record, evaluation in runs if evaluation.data.checksum == data]
     return Table(
@@ -186,7 +186,7 @@ def fixed_givens(grid: Grid) -> Table:
         columns(("givens",), (("number of solutions", [_span(*ends) for ends in SOLUTIONS]),)),
         tuple(_bands(runs)) if runs else (),
         f"MinLoss on the test set, mean over {_runs(len(runs))}; in parentheses the number of queries. Along a row the "
-        "number of givens stays and the number of solutions grows.",
+        "number of givens is fixed and the number of solutions grows.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Everything that the page about the paper shows: tables, claims and figures, in order."""
+"""The contents of the published report: tables, claims and figures, in order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from reproduction.budgets import cost, schedule
 from reproduction.claims import FAILS, HOLDS, UNKNOWN, CheckedClaim, check_claims
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
-from reproduction.curves import in_a_table, our_charts, sizes, starts, steps
+from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
+from reproduction.figures import page_charts
 from reproduction.literal import literal_charts, literal_runs, literal_tests
 from reproduction.ours import each_run, fixed_givens, main_table, objectives
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
@@ -30,7 +31,7 @@ TEMPLATE = Path(__file__).parent / "claims.html"
 
 
 def sections(grid: Grid) -> list[Section]:
-    """The parts of the page."""
+    """The sections of the report."""
     return [
         Section("results", "The paper's tables", paper_tables(grid)),
         Section("ours", "Our network", our_tables(grid)),
@@ -40,12 +41,12 @@ def sections(grid: Grid) -> list[Section]:
 
 
 def all_tables(grid: Grid) -> list[Table]:
-    """Every table of the page, in order, and the short one of the README."""
+    """Every table of the report, in order, and the summary of the README."""
     return [*paper_tables(grid), *our_tables(grid), summary(grid)]
 
 
 def paper_tables(grid: Grid) -> list[Table]:
-    """The paper's tables and those of all runs but our network's; those that no run fills as well."""
+    """The paper's tables and all others without our network, including those that no run fills."""
     first, *more = schedules(grid)
     by_schedule = (standard_errors, seed_gains, significance, unique_training)
     return [
@@ -63,7 +64,7 @@ def paper_tables(grid: Grid) -> list[Table]:
 
 
 def our_tables(grid: Grid) -> list[Table]:
-    """Every table of our network, in order; those that no run fills as well."""
+    """Every table of our network, in order, including those that no run fills."""
     rest = other_data(ours(grid), in_a_table)
     tables = (main_table, each_run, objectives, sizes, steps, starts, listed, fixed_givens, splits, experiments)
     return [
@@ -73,12 +74,12 @@ def our_tables(grid: Grid) -> list[Table]:
 
 
 def all_charts(grid: Grid) -> list[Chart]:
-    """Every figure that there are numbers for, in order."""
-    return [*user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), *our_charts(grid), example_chart()]
+    """Every figure with numbers, in order."""
+    return [*page_charts(grid), *user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), example_chart()]
 
 
 def claims_html(grid: Grid, claims: Sequence[CheckedClaim]) -> str:
-    """The list of claims with our verdicts and the numbers; nothing where the runs decide none of them."""
+    """The list of claims with our verdicts and the numbers; empty if the runs decide none of them."""
     from jinja2 import Environment, StrictUndefined
 
     counts = Counter(claim.ours.verdict for claim in claims)

@@ -11,7 +11,7 @@ from oneofmany.report.grid import OBJECTIVES
 
 BASELINES = OBJECTIVES[:3]
 AWARE = OBJECTIVES[3:]
-"""The objectives that are aware of several solutions."""
+"""The multiplicity-aware objectives."""
 SEEDS = (42, 1729, 3120)
 TEST_SIZES = {"nqueens": 11, "futoshiki": 6, "sudoku": 9}
 
@@ -54,8 +54,8 @@ _TABLE_2 = {
 }
 """Mean and best of every objective."""
 
-# As printed, with the headers Random and Unique exchanged back: in the appendix's table the column headed Random holds
-# Table 2's means of Unique, and the other way round.
+# As printed, except that the headers Random and Unique are swapped back: the appendix's column Random has Table 2's
+# means of Unique, and the reverse.
 _STANDARD_ERRORS = {
     ("nqueens", "os"): (0.09, 0.65, 0.33, 0.45, 0.38, 1.07, 0.34),
     ("nqueens", "ms"): (2.82, 1.13, 2.46, 1.60, 1.28, 3.31, 1.35),
@@ -68,8 +68,8 @@ _STANDARD_ERRORS = {
     ("sudoku", "overall"): (0.86, 0.49, 1.96, 0.45, 0.62, 0.69, 0.76),
 }
 SWAPPED_HEADERS = (
-    "The appendix's table of standard errors has its Random and Unique headers exchanged (its means are Table 2's of "
-    "the other column); corrected here."
+    "The appendix's table of standard errors has the headers Random and Unique swapped (its means are Table 2's of the "
+    "other column); corrected here."
 )
 
 
@@ -97,7 +97,7 @@ SEED_GAINS = {
     "futoshiki": {42: 0.69, 1729: 1.21, 3120: 1.77},
     "sudoku": {42: 3.12, 1729: 2.75, 3120: 1.98},
 }
-"""Points that SelectR gains over MinLoss on all test queries, by seed (the appendix's table)."""
+"""Gain of SelectR over MinLoss on all test queries in points, by seed (the appendix's table)."""
 MEAN_GAINS = {"nqueens": 2.44, "futoshiki": 1.22, "sudoku": 2.61}
 """Their means as printed."""
 
@@ -108,17 +108,17 @@ UNIQUE_180K = {"os": 94.32, "ms": 24.48}
 """The published RRN, trained on 180,000 OS queries (the appendix's comparison)."""
 
 EXPLORATORY = (3.0, 10.0)
-"""Percent of training queries that are exploratory in SelectR's first batches; 0 for I-ExplR by definition."""
+"""Percentage of exploratory training queries in SelectR's first batches; 0 for I-ExplR by definition."""
 
 MS_GAIN = (13.0, 52.0)
-"""Points that SelectR gains over Unique on MS queries: the least and the most of the three tasks (section 4.3)."""
+"""Gain of SelectR over Unique on MS queries in points: smallest and largest of the three tasks (section 4.3)."""
 
 EXAMPLE_2_BOUNDARY = -0.55
-"""Where MinLoss leaves the decision boundary of Example 2."""
+"""The final decision boundary of MinLoss in Example 2."""
 
 FIRST_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_000, 32)}
-"""Most updates of the first phase and their batch: 200 epochs of 250 or 625 updates (the authors' commands)."""
+"""Limit of updates of the first phase and their batch: 200 epochs of 250 or 625 updates (the authors' commands)."""
 SECOND_PHASE = {"nqueens": (50_000, 4), "futoshiki": (50_000, 4), "sudoku": (125_000, 16)}
-"""The same of I-ExplR's and SelectR's second phase."""
+"""The same for the second phase of I-ExplR and SelectR."""
 EPOCHS = 200
-"""The most of a phase, with an evaluation on dev after each."""
+"""Limit of epochs of a phase, with an evaluation on dev after each."""

@@ -11,14 +11,14 @@ from reproduction.runs import Schedule, counting
 
 
 def data_statistics(grid: Grid) -> Table:
-    """Table 1: queries, share of MS queries and solutions per MS query of every data set that the runs saw."""
+    """Table 1: queries, share of MS queries and solutions per MS query of every data set of the runs."""
     found: dict[tuple[str, str], tuple[dict[str, float], tuple[str, ...]]] = {}
     for record in grid.runs:
         for about in record.data.values():
             found.setdefault((about.name, about.checksum), (_said(about), commands_of([record])))
         for evaluation in record.evaluations.values():
             about = evaluation.data
-            # What the evaluation says is complete, so it goes before what a training record says of the same file.
+            # An evaluation has all numbers, a training record may not: it takes precedence for the same file.
             found[about.name, about.checksum] = (_counted(evaluation), commands_of([], [evaluation]))
     order = {name: i for i, name in enumerate(paper.TABLE_1)}
     known = sorted(found, key=lambda key: (order.get(key[0], len(order)), key))
@@ -41,8 +41,8 @@ def data_statistics(grid: Grid) -> Table:
         "Table 1: data sets",
         columns(("data",), (("queries", both), ("MS queries, %", both), ("solutions per MS query", both))),
         tuple(rows),
-        "The paper's 7.04 % MS queries of N-Queens' training data cannot be had from its own construction, which gives "
-        "9.16 %. The dev sets are built as the test sets are.",
+        "The paper's construction cannot give its 7.04 % MS queries of N-Queens' training data; it gives 9.16 %. The "
+        "dev sets are built like the test sets.",
     )
 
 
@@ -64,7 +64,7 @@ def _counted(evaluation: Evaluation) -> dict[str, float]:
 
 
 def accuracy(grid: Grid, schedule: Schedule | None = None) -> Table:
-    """Table 2: mean (best by dev) accuracy over seeds beside the paper's."""
+    """Table 2: mean accuracy over seeds (and the run that dev picks), ours and the paper's."""
     schedule, rows = schedule or counting(grid), []
     for task, variant in schedule.variants.items():
         of = {(o, s): over_runs(grid.at(task, o, variant), s) for o in OBJECTIVES for s in SUBSETS}
@@ -86,14 +86,14 @@ def accuracy(grid: Grid, schedule: Schedule | None = None) -> Table:
         f"Table 2: accuracy, %{schedule.title}",
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
-        "Mean over seeds and, in parentheses, the run that the dev set picks. An answer is right where it is a "
-        f"solution, listed or not. Differences are between means, in points. {schedule}",
+        "Mean over seeds and, in parentheses, the run that the dev set picks. An answer is right if it is a solution, "
+        f"listed or not. Differences are between means, in points. {schedule}",
         labels=2,
     )
 
 
 def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
-    """The appendix's table: mean ± standard error, with ours as a t interval over seeds as well."""
+    """The appendix's table: mean ± standard error, and our t interval over seeds."""
     schedule, rows = schedule or counting(grid), []
     for task, variant in schedule.variants.items():
         for objective in OBJECTIVES:
@@ -114,7 +114,7 @@ def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
         f"Standard errors over seeds{schedule.title}",
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
-        "Standard error: standard deviation (n - 1) over the square root of n; the interval is Student's t over "
+        "Standard error: standard deviation (n - 1) divided by the square root of n. The interval is Student's t over "
         f"seeds. {paper.SWAPPED_HEADERS}",
         labels=2,
     )

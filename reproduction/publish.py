@@ -1,8 +1,9 @@
-"""Puts every number of the docs in its place: all of them come from records and from what benchmarks printed.
+"""Write every number of the docs: all of them come from records and from the output of benchmarks.
 
-A page names a table in a comment, <!-- results: NAME -->, and all up to <!-- end --> is replaced by the table made from
-the records (``claims``: by the list of the paper's claims; ``weights``: by the cards of the bundled networks). Or it
-names a file in a comment, <!-- benchmarks/measured/NAME.txt -->, and the code block after it is replaced by the file.
+A page names a table in a comment, <!-- results: NAME -->. The text up to <!-- end --> is replaced by the table that the
+records give (``claims``: the list of the paper's claims; ``weights``: the cards of the bundled networks; the names of
+``ANSWERS``: a few sentences). A page can also name a file, <!-- benchmarks/measured/NAME.txt -->; the code block after
+the comment is replaced by the file.
 """
 
 from __future__ import annotations
@@ -18,23 +19,27 @@ from typing import Any
 from oneofmany.files import FileError
 from oneofmany.report import Grid, Table
 from oneofmany.report.page import render
+from reproduction.answers import ANSWERS
 from reproduction.bundle import markdown as cards
 from reproduction.claims import UNKNOWN, check_claims, claims_markdown
+from reproduction.commands import FILE, commands_page
+from reproduction.figures import page_charts
 from reproduction.page import all_tables, sections
 from reproduction.runs import counting, read_published
 
 ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FILE = re.compile(r"(<!-- (benchmarks/measured/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
+MEASURED = re.compile(r"(<!-- (benchmarks/measured/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
+FIGURES = Path("docs") / "figures"
+"""Committed, but not compared by ``--check``: another version of matplotlib draws other bytes."""
 REPORT = Path("docs") / "report.html"
 """Built, never committed."""
-MAIN = "table-2-accuracy"
-"""The table that says the commands of the runs that other tables are made of too."""
+TITLE = "The paper, reproduced, and our network"
 NOTHING = "Nothing has been measured here yet."
 
 
 def read_grid(root: Path = ROOT) -> Grid:
-    """The runs whose records a repository has, of which there may be none yet."""
+    """The published runs of a repository; there may be none yet."""
     grid = Grid.of(read_published(root / "reproduction" / "records"))
     for name, why in grid.left_out:
         warn(f"{name} is left out: {why}")
@@ -42,35 +47,25 @@ def read_grid(root: Path = ROOT) -> Grid:
 
 
 def warn(sentence: str) -> None:
-    """Say it beside the results."""
+    """Print a sentence to stderr."""
     print(sentence, file=sys.stderr)
 
 
-def block(table: Table, main: Table | None = None, commands_too: bool = True) -> str:
-    """A table and, folded, the commands behind each of its rows; one sentence where no run stands behind it.
+def block(table: Table, commands: str = "") -> str:
+    """The table as a page shows it, or one sentence if it has no runs.
 
     Args:
-        table: what to show.
-        main: where the same runs stand with their commands already; those are not said again.
-        commands_too: False leaves the commands out.
+        table: the table.
+        commands: the path of the file of commands, to link to its section; no link if empty.
     """
     if not table.filled:
         return f"{NOTHING}\n"
-    if not commands_too:
-        return table.markdown(titled=False)
-    if main is not None and table is not main and _commands(table) <= _commands(main):
-        return "\n".join([table.markdown(titled=False), "The commands are those of the same runs in Table 2.", ""])
-    lines = [line for what, commands in table.commands() for line in (f"# {what}", *commands, "")]
-    commands = ["<details><summary>Commands behind the numbers</summary>", "", "```text", *lines[:-1], "```", ""]
-    return "\n".join([table.markdown(titled=False), *commands, "</details>", ""])
-
-
-def _commands(table: Table) -> set[str]:
-    return {command for _, commands in table.commands() for command in commands}
+    text = table.markdown(titled=False)
+    return f"{text}\n[Commands]({commands}#{table.name})\n" if commands else text
 
 
 def claims(grid: Grid) -> str:
-    """The paper's claims with our verdicts; one sentence where the runs decide none of them."""
+    """The paper's claims with our verdicts, or one sentence if the runs decide none of them."""
     checked = check_claims(grid)
     if all(claim.ours.verdict == UNKNOWN for claim in checked):
         return f"{NOTHING}\n"
@@ -78,7 +73,7 @@ def claims(grid: Grid) -> str:
 
 
 def bundled(weights: Path) -> str:
-    """The cards of the networks that ship; one sentence where one of them has none yet."""
+    """The cards of the bundled networks, or one sentence if one of them has no card."""
     try:
         return cards(weights)
     except FileError as error:
@@ -87,7 +82,7 @@ def bundled(weights: Path) -> str:
 
 
 def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
-    """The text of a page with every named table and file in its place."""
+    """The text of a page with every named table and file filled in."""
 
     def table(match: re.Match[str]) -> str:
         if match[2] not in blocks:
@@ -98,51 +93,58 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
         lines = [line.rstrip() for line in (root / match[2]).read_text(encoding="utf-8").strip().splitlines()]
         return f"{match[1]}```text\n" + "\n".join(lines) + "\n```"
 
-    return FILE.sub(file, TABLE.sub(table, page))
+    return MEASURED.sub(file, TABLE.sub(table, page))
 
 
 def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
-    """README.md and every page of the docs, with its text as the records have it."""
+    """README.md, every page of the docs and the file of commands, each with the text that the records give."""
     tables = all_tables(grid)
-    main = next(table for table in tables if table.name == MAIN)
-    blocks = {table.name: block(table, main) for table in tables}
+    # The README is for a first look: the pages that it links to name the commands.
+    short = {table.name: block(table) for table in tables}
+    blocks = {table.name: block(table, f"../{FILE.as_posix()}") for table in tables}
     blocks["claims"] = claims(grid)
     blocks["weights"] = bundled(root / "src" / "oneofmany" / "weights")
-    # The README is for a first look: the pages that it links to say the commands.
-    short = {table.name: block(table, commands_too=False) for table in tables}
+    blocks |= {name: f"{answer(grid) or NOTHING}\n" for name, answer in ANSWERS.items()}
     yield root / "README.md", filled((root / "README.md").read_text(encoding="utf-8"), short, root)
     for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
+    yield root / FILE, commands_page(tables)
 
 
 def stale(root: Path = ROOT) -> list[str]:
-    """Pages that are out of step with the records."""
-    found = pages(read_grid(root), root)
-    return [str(path.relative_to(root)) for path, text in found if path.read_text(encoding="utf-8") != text]
+    """The pages that do not match the records."""
+    return [str(path.relative_to(root)) for path, text in pages(read_grid(root), root) if _text(path) != text]
 
 
 def publish(root: Path = ROOT) -> list[str]:
-    """Bring all pages in step and write the report; which of the pages changed."""
+    """Write all pages, figures and the report; return the names of the files that changed."""
     changed, grid = [], read_grid(root)
-    for path, text in pages(grid, root):
-        if path.read_text(encoding="utf-8") != text:
+    files = [*pages(grid, root)]
+    files += [(root / FIGURES / f"{chart.name}.svg", chart.standalone_svg()) for chart in page_charts(grid)]
+    for path, text in files:
+        if _text(path) != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             changed.append(str(path.relative_to(root)))
     write_page(grid, root / REPORT)
     return changed
 
 
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
 def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
-    """Write the HTML report; without pictures the figures are empty, which is faster."""
+    """Write the HTML report; without pictures its figures are empty, which is faster."""
     parts = sections(grid)
     if not pictures:
         parts = [replace(part, charts=[replace(chart, draw=_nothing) for chart in part.charts]) for part in parts]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(render(grid, parts), encoding="utf-8")
+    out.write_text(render(grid, parts, title=TITLE), encoding="utf-8")
 
 
 def _nothing(figure: Any, theme: dict[str, str]) -> None:
-    """Draws nothing."""
+    """Draw nothing."""
 
 
 def export(folder: Path, root: Path = ROOT) -> None:
@@ -158,7 +160,7 @@ def export(folder: Path, root: Path = ROOT) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Fill the pages, check them, or export the tables."""
     parser = argparse.ArgumentParser(prog="python -m reproduction", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="fail where a page is out of step with the records")
+    parser.add_argument("--check", action="store_true", help="fail if a page does not match the records")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="export every table as CSV and Markdown")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report alone")
     asked = parser.parse_args(arguments)
@@ -169,4 +171,4 @@ def main(arguments: list[str] | None = None) -> None:
     elif not asked.check:
         print("changed:", ", ".join(publish()) or "nothing")
     elif found := stale():
-        sys.exit(f"run make results: out of step are {', '.join(found)}")
+        sys.exit(f"these pages do not match the records, run make results: {', '.join(found)}")

@@ -1,4 +1,4 @@
-"""The published runs: how their records are read, and which of them a table is about."""
+"""The published runs: reading their records, and choosing those of a table."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ RECORDS = Path(__file__).parent / "records"
 PAPER_NETWORKS = ("nlm", "rrn")
 TABLE_2 = "table-2"
 PAPER_VARIANTS = ("", "large-batch", TABLE_2)
-"""Variants that the paper's tables are made of: its literal settings, larger batches, and what dev chose."""
+"""Variants in the paper's tables: its literal settings, larger batches, and the settings that dev chose."""
 OUR_VARIANT = "equivariant"
-"""Recipes ``TASK/OBJECTIVE/equivariant``; ``equivariant-flags`` sees inequalities as the paper's NLM does."""
+"""Recipes ``TASK/OBJECTIVE/equivariant``; ``equivariant-flags`` sees inequalities like the paper's NLM."""
 LITERAL, TUNING, CONTROLS, EXPERIMENTS = "literal", "tuning", "controls", "experiments"
-"""Folders of records that stand apart from the runs that count, and never take their place."""
+"""Folders of records that are kept apart from the runs that count and never replace them."""
 UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
-"""Name of a training set -> how many OS queries the comparison says it has."""
+"""Name of a training set -> its number of OS queries in the comparison."""
 UNIQUE_CHANGES = ("os-dev", "180k", "180k-os-dev")
-"""The controls of Table 2's Unique that the comparison is made of."""
+"""The controls of Table 2's Unique in the comparison."""
 
 
 def read_published(folder: Path = RECORDS) -> list[Record]:
-    """All records below a folder; those in one of the folders that stand apart say so."""
+    """All records below a folder; those that are kept apart name their folder."""
     return [replace(read_record(path), apart=_apart(path, folder)) for path in sorted(folder.rglob("*.json"))]
 
 
@@ -55,24 +55,24 @@ def base_variant(record: Record) -> str:
 
 
 def change_of(record: Record) -> str:
-    """What a recipe's name adds to the recipe that it changes: ``180k`` for ``sudoku/unique/table-2/180k``."""
+    """The change that a recipe's name adds to another recipe: ``180k`` for ``sudoku/unique/table-2/180k``."""
     return "/".join(record.recipe.split("/")[3:])
 
 
 def apart_in(grid: Grid, kind: str) -> list[Record]:
-    """The records of one kind that stand apart: ``controls``."""
+    """The records of one kind that are kept apart: ``controls``."""
     return [record for record in grid.apart if record.apart.split("/")[0] == kind]
 
 
 def instead(grid: Grid, apart: str) -> Grid:
-    """The runs, with those that stand apart in this folder in the place of the others of their recipes."""
+    """The runs, with those of a folder that is kept apart replacing the others of their recipes."""
     others = [replace(record, recipe=base_of(record)) for record in grid.apart if record.apart == apart]
     recipes = {record.recipe for record in others}
     return Grid((*(record for record in grid.runs if record.recipe not in recipes), *others))
 
 
 def ours(grid: Grid) -> Grid:
-    """The runs of our network's recipes alone, and all that stands apart with our network."""
+    """The runs of our network's recipes, including those that are kept apart."""
     return _part(grid, True)
 
 
@@ -87,7 +87,7 @@ def _part(grid: Grid, own: bool) -> Grid:
 
 
 def is_ours(record: Record) -> bool:
-    """Whether a run is of our network's recipes, the tiny ones of the demo aside."""
+    """Whether a run has one of our network's recipes, except the tiny ones of the demo."""
     return record.network == "equivariant" and base_variant(record).split("-")[0] == OUR_VARIANT
 
 
@@ -103,11 +103,11 @@ def train_name(record: Record) -> str | None:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which of ``PAPER_VARIANTS`` the paper's tables show of every task; runs of two of them are never mixed.
+    """The variant of ``PAPER_VARIANTS`` that the paper's tables show for each task; they are never mixed.
 
     Args:
-        variants: task -> variant; a task that is not in it has no rows.
-        name: what it adds to the tables' names; empty for the schedule that counts.
+        variants: task -> variant; a task that is missing has no rows.
+        name: added to the tables' names; empty for the schedule that counts.
     """
 
     variants: dict[str, str]
@@ -122,12 +122,12 @@ class Schedule:
 
     @property
     def title(self) -> str:
-        """What a table's title says about it; nothing about the one that counts."""
+        """Added to a table's title; empty for the schedule that counts."""
         return f" ({self.name})" if self.name else ""
 
 
 def schedules(grid: Grid) -> list[Schedule]:
-    """The schedule of every task with the most tested runs; then, where there are such runs, the other one."""
+    """The schedule of every task with the most tested runs, then the other one if it has such runs."""
     with_test = Counter((record.task, variant_of(record)) for record, _ in tested(grid.runs))
     every = Counter((record.task, variant_of(record)) for record in grid.runs)
     ranked = {t: sorted(PAPER_VARIANTS, key=lambda v, t=t: (-with_test[t, v], -every[t, v])) for t in TASKS}
@@ -137,12 +137,12 @@ def schedules(grid: Grid) -> list[Schedule]:
 
 
 def counting(grid: Grid) -> Schedule:
-    """The first of ``schedules``, which the claims are checked against."""
+    """The first of ``schedules``, against which the claims are checked."""
     return schedules(grid)[0]
 
 
 def table_2(grid: Grid, task: str, *objectives: str) -> list[Record]:
-    """The runs of Table 2, which have the schedule that counts; of all objectives unless some are named."""
+    """The runs of Table 2, with the schedule that counts; of all objectives unless some are named."""
     variant = counting(grid).variants.get(task, "")
     return [record for objective in objectives or OBJECTIVES for record in grid.at(task, objective, variant)]
 
@@ -154,7 +154,7 @@ def by_seed(records: Sequence[Record], subset: Subset) -> dict[int, float]:
 
 
 def compared_pair(grid: Grid, task: str, variant: str = "") -> tuple[list[Record], list[np.ndarray]] | None:
-    """The dev-best runs of SelectR and MinLoss and which queries each got right, if they saw the same data."""
+    """The runs of SelectR and MinLoss that dev picks, and which queries each got right; None for different data."""
     records = [record for o in ("selectr", "minloss") if (record := grid.best(task, o, variant)) is not None]
     evaluations = [evaluation for record in records if (evaluation := test_evaluation(record)) is not None]
     if len(evaluations) < 2 or evaluations[0].data.checksum != evaluations[1].data.checksum:
@@ -163,7 +163,7 @@ def compared_pair(grid: Grid, task: str, variant: str = "") -> tuple[list[Record
 
 
 def training_data_of(record: Record) -> tuple[str, str, str] | None:
-    """(10k or 180k, os or mixed, one of ``PAPER_VARIANTS``): the cell of the comparison that a run is in, or None."""
+    """(10k or 180k, os or mixed, one of ``PAPER_VARIANTS``): the cell of a run in the comparison, or None."""
     size = UNIQUE_DATA.get(train_name(record) or "")
     if (record.task, record.objective, record.network) != ("sudoku", "unique", "rrn") or size is None:
         return None
@@ -173,8 +173,8 @@ def training_data_of(record: Record) -> tuple[str, str, str] | None:
 
 
 def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list[Record]:
-    """The runs of a cell of the comparison, among those that count and among the controls, ordered by seed."""
-    # A control with the settings of Table 2's Unique (a second phase, say) is another experiment.
+    """The runs of a cell of the comparison, from those that count and from the controls, ordered by seed."""
+    # Other controls of Table 2's Unique, such as a second phase, are other experiments.
     controls = [
         record
         for record in apart_in(grid, CONTROLS)
@@ -188,5 +188,5 @@ def unique_runs(grid: Grid, size: str, stopped: str, schedule: Schedule) -> list
 
 
 def is_authors_naive(record: Record) -> bool:
-    """Whether a run is of ``nqueens/naive-authors``, in any schedule, or of the control of Table 2 that is like it."""
+    """Whether a run has ``nqueens/naive-authors``, in any schedule, or the control of Table 2 like it."""
     return record.task == "nqueens" and "naive-authors" in record.recipe.split("/")

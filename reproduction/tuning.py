@@ -1,4 +1,4 @@
-"""The settings that were tried on dev, and which of them the runs of Table 2 have."""
+"""The settings that were tried on dev, and those of the runs of Table 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reproduction.runs import TABLE_2, TUNING, apart_in, base_of, base_variant, 
 
 
 def tuning(grid: Grid) -> Table:
-    """Every setting that was tried of every objective, on dev; the best is bold, and one is used."""
+    """Every setting that was tried, on dev; the best is bold, and one is used."""
     groups: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in apart_in(grid, TUNING):
         groups[base_of(record)][record.apart].append(record)
@@ -23,7 +23,7 @@ def tuning(grid: Grid) -> Table:
         label = name_of(first.objective) + (
             f", {variant}" if (variant := base_variant(first)) not in ("", TABLE_2) else ""
         )
-        # Means over other seeds do not compete.
+        # Means over fewer seeds are not compared.
         top = max(_score(records) for records in points if len(records) == most)
         used = _used(grid, [records[0] for records in points])
         for records in points:
@@ -49,8 +49,8 @@ def tuning(grid: Grid) -> Table:
         ),
         tuple(rows),
         f"{numbers + '. ' if numbers else ''}Means over the seeds named, the kept weights, dev alone: no run here was "
-        "chosen by a test set. Bold is the best on the dev queries that choose; used is what the runs of Table 2 have, "
-        f"as far as there are any.{cut}",
+        "chosen by a test set. Bold: the best on the dev queries that choose. Used: the setting of Table 2's runs, if "
+        f"there are any.{cut}",
         labels=3,
     )
 
@@ -60,7 +60,7 @@ def _score(records: list[Record]) -> float:
 
 
 def _cut(grid: Grid, task: str) -> str:
-    """Says with how many updates a task was tuned, where Table 2 has another number."""
+    """The number of updates that a task was tuned with, if Table 2 has another number."""
     runs = table_2(grid, task)
     tried = [record for record in apart_in(grid, TUNING) if record.task == task]
     ours, theirs = ({r.setting("first.updates") for r in records} for records in (tried, runs))
@@ -78,7 +78,7 @@ def _point(record: Record) -> str:
 
 
 def _used(grid: Grid, records: list[Record]) -> list[Record]:
-    """Those of the tried records whose tuned settings are the ones of Table 2's runs; none where there are no runs."""
+    """The tried records with the tuned settings of Table 2's runs; none if there are no such runs."""
     first = records[0]
     runs = table_2(grid, first.task, first.objective)
     if not runs:

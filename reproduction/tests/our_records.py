@@ -20,7 +20,7 @@ def settings(record, **changes):
 
 
 def our_evaluations(rng, task, queries=90, better=0.0):
-    """All that a run of our network is evaluated on: the test sets, other sizes, steps and starts on dev."""
+    """The evaluations of a run of our network: the test sets, other sizes, steps and starts on dev."""
 
     def one(name, size, accuracy, data=None, **more):
         valid = rng.random(queries) < accuracy + better

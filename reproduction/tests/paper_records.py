@@ -15,11 +15,11 @@ OS, MS = 120, 80
 TOTAL = np.repeat([1, 3], (OS, MS))
 SIZES = {"nqueens": 11, "futoshiki": 6, "sudoku": 9}
 VARIANTS = {"nqueens": "large-batch", "futoshiki": "large-batch", "sudoku": ""}
-"""One schedule a task, not the same for all tasks."""
+"""One schedule for each task, not the same for all tasks."""
 
 
 def answers(os, ms, shift=0):
-    """Numbers of OS and of MS queries that are right, from the shift-th on."""
+    """Which queries are right: these numbers of OS and MS queries, beginning with number ``shift``."""
     return np.concatenate([np.roll(np.arange(OS) < os, shift), np.roll(np.arange(MS) < ms, shift)])
 
 
@@ -68,7 +68,7 @@ def table_2(seeds=SEEDS, variants=VARIANTS, tasks=TASKS):
 
 
 def set_apart():
-    """One of everything that stands apart: literal runs, the tuning grid, the controls."""
+    """One of each kind of run that is kept apart: literal runs, the tuning grid, the controls."""
     history = fake_history(np.random.default_rng(0), "minloss", (0.8, 0.8), entries=5)
     literal = [paper_run(f"{task}/minloss", 42, (90, 50), dev=0.58, apart="literal") for task in TASKS]
     records = [replace(record, history=history_of(history)) for record in literal]
@@ -93,7 +93,7 @@ def set_apart():
 
 
 def write(folder, records, usual="."):
-    """As record files below a folder: where each stands apart, the others in ``usual``."""
+    """Write record files below a folder: each in its own folder if it is kept apart, else in ``usual``."""
     for record in records:
         place = folder / (record.apart or usual)
         place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Claims: what the paper's numbers say, what flips them, and what says nothing."""
+"""Claims: verdicts of the paper's numbers, runs that reverse them, and runs that decide nothing."""
 
 import numpy as np
 import pytest

@@ -1,12 +1,22 @@
-"""Figures of the page: all that the records fill, and Example 2."""
+"""Figures and answers of the pages, and Example 2."""
+
+import re
 
 import pytest
 
 from oneofmany.report import Grid
 from report.records import fake_grid
+from reproduction.agreement import agreement, compare
+from reproduction.answers import ANSWERS, reproduction_answer, results_answer
+from reproduction.claims import check_claims
 from reproduction.example2 import boundaries
+from reproduction.figures import reproduction_chart, results_chart
+from reproduction.ours import main_table
 from reproduction.page import all_charts
-from reproduction.paper import EXAMPLE_2_BOUNDARY
+from reproduction.paper import EXAMPLE_2_BOUNDARY, STANDARD_ERRORS, TABLE_2
+from reproduction.publish import read_grid
+from reproduction.tests.our_records import our_runs
+from reproduction.tests.paper_records import table_2
 
 
 def test_all_figures_are_there():
@@ -29,3 +39,51 @@ def test_example_2_ends_where_the_paper_says():
     assert -offset / slope == pytest.approx(EXAMPLE_2_BOUNDARY, abs=0.01)
     slope, offset = ends["ccloss"]
     assert all(slope * x + offset > 0 for x in (-2, -1, 1))
+
+
+def points_of(chart, panel, series):
+    return {point.row: point for point in chart.draw.keywords["panels"][panel] if point.series == series}
+
+
+def test_the_figure_of_table_2_has_both_means_of_every_objective():
+    grid = Grid.of(table_2())
+    chart = reproduction_chart(grid)
+    for panel, task in enumerate(("nqueens", "futoshiki", "sudoku")):
+        ours, theirs = (points_of(chart, panel, series) for series in ("ours", "paper"))
+        found = [one for one in compare(grid) if (one.task, one.subset) == (task, "ms")]
+        assert [ours[row].mean for row in range(7)] == [one.ours.mean for one in found]
+        for row, one in enumerate(found):
+            cell = (task, one.objective, "ms")
+            assert theirs[row].mean == TABLE_2[cell].mean
+            assert theirs[row].high == pytest.approx(TABLE_2[cell].mean + 2 * STANDARD_ERRORS[cell])
+            assert 0 <= ours[row].low <= ours[row].mean <= ours[row].high <= 100
+    # One file for light and dark, the same bytes every time, not wider than a phone can show.
+    assert chart.standalone_svg() == reproduction_chart(grid).standalone_svg()
+    assert "prefers-color-scheme:dark" in chart.standalone_svg()
+    assert int(re.search(r' width="(\d+)"', chart.standalone_svg())[1]) < 480
+
+
+def test_the_figure_of_our_network_shows_the_main_table():
+    grid = Grid.of(our_runs(queries=30))
+    chart = results_chart(grid)
+    shown = {row[1].text: row for row in main_table(grid).rows if row[0].text == "Futoshiki 6, 18 blanks"}
+    for row, column in ((2, 2), (3, 3)):
+        assert points_of(chart, 0, "ours")[row].mean == shown["MinLoss"][column].numbers["mean"]
+        assert points_of(chart, 0, "flags")[row].mean == shown["MinLoss, flags"][column].numbers["mean"]
+        assert f"{points_of(chart, 0, 'paper')[row].mean:.2f}" == shown["the paper's best: NLM, SelectR"][column].text
+    assert results_chart(Grid.of([])) is reproduction_chart(Grid.of([])) is None
+
+
+def test_answers_count_what_the_tables_count():
+    grid = read_grid()
+    text, last = reproduction_answer(grid), agreement(grid).rows[-1]
+    assert f"**{last[4].text} means agree" in text
+    assert f"single seed chose, {last[5].text} agree" in text
+    verdicts = [claim.ours.verdict for claim in check_claims(grid)]
+    assert f"15 claims, {verdicts.count('holds')} hold and {verdicts.count('does not hold')} do not" in text
+    text = results_answer(Grid.of(our_runs(queries=30)))
+    for row in main_table(Grid.of(our_runs(queries=30))).rows:
+        if row[0].text != "Futoshiki 6, 20 blanks" and row[1].text == "MinLoss":
+            assert f"**{row[4].numbers['mean']:.2f} %**" in text
+    assert "(paper: 85.21 %)" in text
+    assert [answer(Grid.of([])) for answer in ANSWERS.values()] == ["", ""]

@@ -1,4 +1,4 @@
-"""Tables of our network against numbers counted from the queries' own bits."""
+"""Tables of our network against numbers counted query by query."""
 
 import math
 import random
@@ -32,7 +32,7 @@ def find(recipe):
 
 
 def bits(recipe, name):
-    """For every seed (right, number of solutions, number of givens), a list with one entry a query."""
+    """For every seed a list with (right, number of solutions, number of givens) of each query."""
     evaluations = [record.evaluations[name] for record in find(recipe).values()]
     return [list(zip(e.valid, e.total, e.givens, strict=True)) for e in evaluations]
 

@@ -1,4 +1,4 @@
-"""The transcription: spot checks, and what the paper's numbers must satisfy among themselves."""
+"""The transcription of the paper's numbers: spot checks and consistency."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The 63 runs beside the paper's, and what stands apart from them, against numbers counted by hand."""
+"""The tables of the 63 runs, and of the runs kept apart, against numbers counted by hand."""
 
 import math
 import random
@@ -191,7 +191,7 @@ def test_the_table_of_schedules():
 def test_summary_for_a_readme():
     table = summary(GRID)
     assert table.note.startswith("Means over the seeds 42, 1729, 3120. ")
-    assert "3120, as far as they are there. " in summary(Grid.of(RUNS[:-1])).note
+    assert "3120, as far as they exist. " in summary(Grid.of(RUNS[:-1])).note
     row = row_of(table, "SelectR")
     assert row[5].text == f"{mean(shares(RUNS, 'sudoku', 'selectr')[1]):.2f}"
     assert row[6].text == "81.73"
@@ -387,7 +387,7 @@ def test_other_settings_beside_the_runs_with_the_same_seeds():
 
 
 def test_a_control_of_second_phases_alone_is_another_setting():
-    """Where no objective gets a second phase that has none, budgets are not what is compared."""
+    """A control without an objective that gains a second phase does not compare budgets."""
     start = {"apart": "controls/start", "pretraining": "unique"}
     grid = Grid.of([*RUNS, paper_run("nqueens/selectr/large-batch", 42, (90, 60), dev=0.4, **start)])
     (row,) = other_settings(grid).rows

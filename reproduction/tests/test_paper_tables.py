@@ -1,4 +1,4 @@
-"""The paper's tables against a case that is small enough to be computed by hand."""
+"""The paper's tables against a case small enough to compute by hand."""
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def test_standard_errors():
 def test_swapped_headers_are_corrected_and_said():
     table = standard_errors(Grid.of([]))
     assert texts(row_of(table, "Sudoku", "Unique"))[10] == "77.79 ± 1.96"
-    assert "exchanged" in table.note
+    assert "swapped" in table.note
 
 
 def test_seed_gains_of_shared_seeds():

@@ -1,4 +1,4 @@
-"""Every number of the docs comes from a record, and a page that is out of step is found."""
+"""Every number of the docs comes from a record, and a page that does not match the records is found."""
 
 import re
 import shlex
@@ -14,19 +14,24 @@ from oneofmany.recipes import planning, recipe
 from oneofmany.recipes.fields import resolve
 from oneofmany.report import Grid
 from reproduction.agreement import summary
+from reproduction.answers import ANSWERS
 from reproduction.claims import check_claims, claims_markdown
+from reproduction.commands import FILE
+from reproduction.figures import page_charts
 from reproduction.ours import each_run, main_table
-from reproduction.page import our_tables, paper_tables
-from reproduction.publish import NOTHING, export, publish, stale, write_page
+from reproduction.page import all_tables, paper_tables
+from reproduction.publish import FIGURES, NOTHING, export, publish, read_grid, stale, write_page
 from reproduction.runs import RECORDS
 from reproduction.tests.our_records import our_experiments, our_runs
 from reproduction.tests.paper_records import set_apart, table_2, write
 
 ROOT = Path(__file__).parents[2]
-REPRODUCTION = (ROOT / "docs" / "reproduction.md").read_text()
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 ELSEWHERE = {"starts", "other-data"}
-"""Tables of other networks and data, which the report alone shows."""
+"""Tables that the made-up records of the paper's networks do not fill."""
 MARK = re.compile(r"<!-- results: ([\w-]+) -->")
+SHOWN = [(path, name) for path in DOCS for name in MARK.findall(path.read_text())]
+"""Every page with every block that it shows."""
 
 
 def test_published_results_are_in_step():
@@ -35,23 +40,70 @@ def test_published_results_are_in_step():
     assert done.returncode == 0, done.stderr
 
 
-def test_every_table_of_our_network_has_its_place():
-    names = MARK.findall((ROOT / "docs" / "results.md").read_text())
-    assert names == [table.name for table in our_tables(Grid.of([]))]
-    assert set(MARK.findall((ROOT / "README.md").read_text())) <= {"ours", "reproduction"}
-
-
-def test_every_table_of_the_papers_networks_has_its_place():
-    names = MARK.findall(REPRODUCTION)
-    expected = {table.name for table in paper_tables(Grid.of([]))} - ELSEWHERE
+def test_every_table_is_on_one_page():
+    names = [name for _, name in SHOWN]
+    tables = {table.name for table in all_tables(Grid.of([]))}
     assert len(names) == len(set(names))
-    assert set(names) == {*expected, "claims"}
+    assert set(names) == (tables - {"reproduction"}) | {"claims", "weights", *ANSWERS}
+    assert MARK.findall((ROOT / "README.md").read_text()) == ["ours", "reproduction"]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.stem)
+def test_pages_are_short(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) <= (300 if path.name == "results.md" else 400)
+    assert not any("<details" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("page", "first"),
+    [("reproduction.md", ["reproduction-answer", "agreement"]), ("results.md", ["results-answer", "ours"])],
+)
+def test_the_answer_is_on_the_first_screen(page, first):
+    text = "\n".join((ROOT / "docs" / page).read_text().splitlines()[:40])
+    assert MARK.findall(text) == first
+    assert text.count("<!-- end -->") == len(first)
+    (figure,) = re.findall(r"!\[[^\]]+\]\((figures/[\w-]+\.svg)\)", text)
+    assert (ROOT / "docs" / figure).is_file()
+
+
+def test_figures_are_there():
+    drawn = {chart.name for chart in page_charts(read_grid())}
+    files = {path.stem for path in (ROOT / FIGURES).iterdir()}
+    used = {name for path in DOCS for name in re.findall(r"\(figures/([\w-]+)\.svg\)", path.read_text())}
+    assert drawn == files == used
+
+
+def commands_in(text):
+    """Every command that the file of commands stands for."""
+    found = set(re.findall(r"^\| [^|]+ \| `(.*)` \| \| \|$", text, re.MULTILINE))
+    for name, seeds, data in re.findall(r"^\| .+ \| ([^|`]+) \| ([\d, ]+) \| (.*) \|$", text, re.MULTILINE):
+        for seed in seeds.split(", "):
+            found.add(f"oneofmany train {name} --seed {seed}")
+            for one in filter(None, data.split(", ")):
+                file, *options = one.split(" ")
+                found.add(" ".join([f"oneofmany evaluate runs/{name}/{seed} data/{file}.safetensors", *options]))
+    return found
+
+
+def test_the_file_of_commands_has_every_command_and_no_other():
+    grid, text = read_grid(), (ROOT / FILE).read_text()
+    tables = [table for table in all_tables(grid) if table.filled]
+    behind = {command for table in tables for _, commands in table.commands() for command in commands}
+    assert commands_in(text) == behind
+    assert {record.command for record in grid.all} <= behind
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings == [table.name for table in tables]
+    linked = {name for path in DOCS for name in re.findall(r"COMMANDS\.md#([\w-]+)", path.read_text())}
+    assert linked | {"reproduction"} == set(headings)
+    assert set(re.findall(r"\(#([\w-]+)\)", text)) <= set(headings)
 
 
 def test_a_page_of_the_papers_networks(root):
     """Made-up records fill every block; a part of them fills a part and says what is missing."""
-    page, blocks = root / "docs" / "reproduction.md", MARK.findall(REPRODUCTION)
-    page.write_text(REPRODUCTION)
+    page, tables = root / "docs" / "page.md", paper_tables(Grid.of([]))
+    blocks = ["claims", "reproduction-answer", *(table.name for table in tables if table.name not in ELSEWHERE)]
+    page.write_text("".join(f"<!-- results: {name} -->\n<!-- end -->\n" for name in blocks))
     (root / "README.md").write_text("<!-- results: reproduction -->\n<!-- end -->\n")
     publish(root)
     assert page.read_text().count(NOTHING) == len(blocks)
@@ -74,14 +126,15 @@ def test_a_page_of_the_papers_networks(root):
         assert table.name in ELSEWHERE or table.markdown(titled=False) in whole
     assert summary(grid).markdown(titled=False) in (root / "README.md").read_text()
     assert claims_markdown(check_claims(grid)) in whole
-    # Every command is there, and not once more under tables that are made of the runs of Table 2 alone.
-    for record in every:
-        assert f"\n{record.command}\n" in whole
-    assert whole.count("The commands are those of the same runs in Table 2.") >= 5
+    text = (root / FILE).read_text()
+    assert {record.command for record in every} <= commands_in(text)
+    # The runs of Table 2 are not listed again under tables that are made of them alone.
+    assert text.count("Its runs are listed under [table-2-accuracy](#table-2-accuracy).") >= 5
+    assert "<svg" in (root / FIGURES / "reproduction.svg").read_text()
 
 
 def expand(line):
-    """The words of a command as the shell has them."""
+    """The words of a command after the shell's expansion."""
     words = []
     for word in shlex.split(line):
         braces = re.search(r"\{(.*)\}", word)
@@ -90,7 +143,8 @@ def expand(line):
 
 
 def test_the_commands_of_the_page_exist():
-    blocks = re.findall(r"^```console\n(.*?)^```", REPRODUCTION, re.DOTALL | re.MULTILINE)
+    page = (ROOT / "docs" / "reproduction-again.md").read_text()
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     found = [line.strip().replace("$seed", "42") for text in blocks for line in text.splitlines()]
     lines = [line for line in found if line.startswith("oneofmany sweep")]
     assert len(lines) >= 10
@@ -126,7 +180,7 @@ def root(tmp_path):
 
 
 def test_pages_without_results_say_so(root):
-    assert publish(root) == ["README.md", "docs/page.md"]
+    assert publish(root) == ["README.md", "docs/page.md", str(FILE)]
     page = (root / "docs" / "page.md").read_text()
     assert page.count("Nothing has been measured here yet.") == 2
     assert "```text\n$ python x.py\n# a machine\n```\nbelow" in page
@@ -138,15 +192,17 @@ def test_pages_follow_the_records(root, capsys):
     publish(root)
     runs, others = [r for r in our_runs(queries=30) if r.task != "futoshiki"], our_experiments(30)
     write(root / "reproduction" / "records", [*runs, *others], "ours")
-    assert stale(root) == ["README.md", "docs/page.md"]
+    assert stale(root) == ["README.md", "docs/page.md", str(FILE)]
     publish(root)
     assert stale(root) == []
+    listed = commands_in((root / FILE).read_text())
     page, report = ((root / "docs" / name).read_text() for name in ("page.md", "report.html"))
     grid = Grid.of([*runs, *others])
     for table in (main_table(grid), each_run(grid)):
         assert table.markdown(titled=False) in page
         for _, commands in table.commands():
-            assert all(f"\n{command}\n" in page for command in commands)
+            assert listed.issuperset(commands)
+        assert f"[Commands](../{FILE}#{table.name})" in page
     assert all(record.name in page for record in runs)
     assert "burn_in 0 instead of 0, 16, 32" in report
     assert "<svg" in report
@@ -157,7 +213,7 @@ def test_pages_follow_the_records(root, capsys):
     assert stale(root) == ["README.md"]
     publish(root)
     next((root / "reproduction" / "records" / "ours").glob("sudoku-minloss-*-42.json")).unlink()
-    assert stale(root) == ["README.md", "docs/page.md"]
+    assert stale(root) == ["README.md", "docs/page.md", str(FILE)]
     assert capsys.readouterr().err == ""
 
 

@@ -1,4 +1,4 @@
-"""What a recipe's name says about a record: its variant, what it is compared with, what it changes."""
+"""A recipe's name gives the variant of a record, the recipe it is compared with, and the change."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A headless Chromium driven through its DevTools pipe: nothing but the standard library."""
+"""A headless Chromium driven through its DevTools pipe, with the standard library alone."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ def find_chromium():
 
 
 class Browser:
-    """One page. Everything that it logs, throws or requests is kept in ``messages`` and ``requests``."""
+    """One page. What it logs, throws or requests is kept in ``messages`` and ``requests``."""
 
     def __init__(self, program, profile):
         to_browser, self._out = os.pipe()
@@ -107,7 +107,7 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code="Space" if key == " " else key, **more)
 
     def emulate(self, width, height=900, dark=False):
-        """Set the size of the window, and what the system prefers."""
+        """Set the size of the window, and light or dark mode."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 600)  # fmt: skip
         media = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]

@@ -1,4 +1,4 @@
-"""Made-up records with the form of real ones, for tests and for looking at the report."""
+"""Made-up records like real ones, for tests and for looking at the report."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def fake_evaluation(
     checked=None,
     **more,
 ):
-    """What evaluating gives for queries with these numbers of solutions, of which these were answered correctly."""
+    """An evaluation of queries with these numbers of solutions, of which the valid ones were answered correctly."""
     valid, total = np.asarray(valid, bool), np.asarray(total, np.int32)
     givens = np.full(len(valid), 5) if givens is None else np.asarray(givens)
     multiple = total > 1
@@ -54,6 +54,7 @@ def fake_evaluation(
         "precision": None,
         "weights": None,
         "command": f"oneofmany evaluate RUN {name}",
+        "made_by": None,
         "environment": None,
         "seconds": 1.2,
         "time": None,
@@ -77,6 +78,7 @@ def fake_record(recipe, seed, evaluations, *, dev=0.5, network="nlm", train=None
         "seed": seed,
         "settings": {"recipe": recipe, "seed": seed, "decay": 1e-4, "first": {"updates": 50000, "lr": 0.005}},
         "command": COMMAND.format(recipe=recipe, seed=seed),
+        "made_by": None,
         "environment": environment | {"device": "CPU"},
         "data": {
             "train": train or DataInfo(f"{task}-train", "feed", 1000),
@@ -98,7 +100,7 @@ def changed(record, **settings):
 
 
 def fake_history(rng, objective, final, entries=40, joint=False):
-    """Dev accuracies that rise to (OS, MS), with a joint phase of exploratory shares at the end where wanted."""
+    """Dev accuracies that rise to (OS, MS), with exploratory shares of a joint phase at the end if ``joint``."""
     phases = ["train"] * entries + (["joint"] * entries if joint else [])
     update = list(range(250, 250 * (entries + 1), 250)) * (2 if joint else 1)
     rise = 1 - np.exp(-np.arange(1, len(phases) + 1) / (entries / 3))
@@ -127,7 +129,7 @@ def fake_history(rng, objective, final, entries=40, joint=False):
 
 
 def made_up(task, objective):
-    """(OS, MS) of a grid: the later objective is the better."""
+    """(OS, MS) accuracy of a cell; later objectives are better."""
     place = OBJECTIVES.index(objective)
     return 0.7 + 0.02 * place, 0.3 + 0.07 * place
 

@@ -1,4 +1,4 @@
-"""The report from files: what is read, what is written, and what is refused in one sentence."""
+"""The report from files: what it reads, writes and refuses."""
 
 import shutil
 import sys
@@ -28,7 +28,7 @@ def records():
 
 @pytest.fixture
 def results(tmp_path, records):
-    """A folder of records with other files beside them."""
+    """A folder of records and other files."""
     folder = tmp_path / "results"
     (folder / "deep").mkdir(parents=True)
     for i, record in enumerate(records):
@@ -61,7 +61,7 @@ def test_command(results, tmp_path, capsys):
 
 def test_a_record_named_twice_counts_once(results, tmp_path, capsys):
     report((results, results / "deep" / "0.json"), tmp_path / "report.html")
-    assert "there twice" in capsys.readouterr().err
+    assert "it appears twice" in capsys.readouterr().err
 
 
 def test_what_is_refused(results, tmp_path):
@@ -125,7 +125,7 @@ def test_a_run_at_its_beginning(tmp_path):
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two untrained runs of one recipe and one of another task, as far as boards look at them."""
+    """Two untrained runs of one recipe and one of another task, with the files that the viewer reads."""
     folders = []
     for name, recipe, dev, size in (("a", "nqueens/minloss/tiny", 0.3, 7), ("b", "nqueens/minloss/tiny", 0.4, 7)):
         folder = tmp_path / name

@@ -22,7 +22,7 @@ STEPS = 4
 
 
 class Settling(torch.nn.Module):
-    """Leans to the second solution at first and ends on the first one, or one cell beside it."""
+    """Prefers the second solution at first and ends on the first one, or one cell away from it."""
 
     value_offset = 0
     steps = STEPS
@@ -55,7 +55,7 @@ def page(tmp_path_factory):
 
 
 class Tags(HTMLParser):
-    """Which elements and addresses a page has."""
+    """The elements, ids and links of a page."""
 
     def __init__(self):
         super().__init__()
@@ -128,7 +128,7 @@ def test_partial_and_empty_grids_render():
 
 
 def test_a_users_page_shows_what_the_runs_fill_and_nothing_else():
-    """One run: no empty table, no word about the paper's claims or anybody else's results."""
+    """One run: no empty table, and nothing about the paper's claims or other results."""
     grid = Grid.of(fake_grid(queries=50, seeds=(42,))[:1])
     text = render(grid, user_sections(grid))
     shown = re.findall(r'id="show-([\w-]+)"', text)

@@ -1,4 +1,4 @@
-"""Tables that any runs fill, against cases that are small enough to be computed by hand."""
+"""Tables of any runs, against cases small enough to compute by hand."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from oneofmany.evaluation.scores import wilson
 from oneofmany.report import Grid
 from oneofmany.report.figures import bins_of
 from oneofmany.report.grid import variant_of
-from oneofmany.report.results import by_recipe, compared, every_run, other_data, several_starts, user_tables
+from oneofmany.report.results import by_recipe, compared, every_run, headlines, other_data, several_starts, user_tables
 from oneofmany.report.table import Cell, Column, Table
 
 from .records import changed, fake_evaluation, fake_grid, fake_record
@@ -46,17 +46,17 @@ def texts(row):
 
 def test_accuracy_by_recipe_has_the_mean_over_seeds_with_its_interval():
     (row,) = by_recipe(Grid.of(MINLOSS)).rows
-    assert texts(row)[:4] == ["N-Queens", "nqueens/minloss", "nqueens-test", "10"]
-    for cell, shares in zip(row[4:7], ((50, 100, 50), (50, 25, 75), (50, 70, 60)), strict=True):
+    assert texts(row)[:2] == ["N-Queens", "nqueens/minloss"]
+    for cell, shares in zip(row[2:5], ((50, 100, 50), (50, 25, 75), (50, 70, 60)), strict=True):
         half = t.ppf(0.975, 2) * np.std(shares, ddof=1) / math.sqrt(3)
         mean = np.mean(shares)
         assert cell.numbers == pytest.approx({"mean": mean, "low": mean - half, "high": mean + half})
         assert cell.text == f"{mean:.2f} [{max(mean - half, 0):.2f}, {min(mean + half, 100):.2f}]"
-    assert texts(row)[7:] == ["3", "123 s, CPU"]
+    assert texts(row)[5:] == ["3", "nqueens-test", "10", "123 s, CPU"]
     # With one seed the interval is that over the queries.
     (row,) = by_recipe(Grid.of(MINLOSS[:1])).rows
     low, high = (100 * end for end in wilson(5, 10))
-    assert row[6].text == f"50.00 [{low:.1f}, {high:.1f}]"
+    assert row[4].text == f"50.00 [{low:.1f}, {high:.1f}]"
 
 
 def test_objectives_are_compared_on_the_same_queries_and_seeds():
@@ -71,6 +71,10 @@ def test_objectives_are_compared_on_the_same_queries_and_seeds():
     assert not compared(Grid.of(MINLOSS)).rows
     other = run("selectr", 42, range(8), 0.6, checksum="other")
     assert not compared(Grid.of([*MINLOSS, other])).rows
+    assert headlines(Grid.of([*MINLOSS, *SELECTR])) == [
+        "N-Queens: SelectR answers 85.00\u00a0% of the test queries, MinLoss 60.00\u00a0%."
+    ]
+    assert headlines(Grid.of(MINLOSS)) == headlines(Grid.of([*MINLOSS, other])) == []
 
 
 def test_any_part_of_a_grid_makes_tables():
@@ -89,7 +93,7 @@ def test_runs_without_evaluations_or_subsets():
     only_os = fake_record("nqueens/naive", 42, {"nqueens-test": fake_evaluation([True, False], [1, 1])})
     grid = Grid.of([only_os, fake_record("nqueens/unique", 42, {}, dev=None)])
     assert [texts(row)[0] for row in every_run(grid).rows] == ["nqueens/naive/42", "nqueens/unique/42"]
-    assert [texts(row)[5] for row in by_recipe(grid).rows] == [""]
+    assert [texts(row)[3] for row in by_recipe(grid).rows] == [""]
     for table in user_tables(grid):
         table.csv()
 
@@ -135,7 +139,7 @@ def test_starts_are_never_mixed():
         "chosen with the checker",
     ]
     # One trajectory alone enters the accuracy tables.
-    assert by_recipe(grid).rows[0][6].numbers["accuracy"] == 70
+    assert by_recipe(grid).rows[0][4].numbers["accuracy"] == 70
 
 
 def test_other_data():

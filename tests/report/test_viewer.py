@@ -1,4 +1,4 @@
-"""Traces for the board viewer: they say what the network said."""
+"""Traces for the board viewer agree with the network."""
 
 import json
 

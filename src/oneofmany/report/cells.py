@@ -17,7 +17,7 @@ Runs = Sequence[tuple[Record, Evaluation]]
 
 
 def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
-    """``79.73 (80.12)``, the mean over seeds and the run that dev picks; with one seed its value alone."""
+    """``79.73 (80.12)``: the mean over seeds and the run that dev picks; with one seed only its value."""
     if summary is None:
         return Cell()
     text = f"{summary.mean:.2f}" + ("" if summary.standard_error is None else f" ({summary.best:.2f})")
@@ -25,7 +25,7 @@ def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 
 def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
-    """``99.87 [99.70, 100.00]``: the mean over seeds and Student's t interval, cut at 0 and 100; one seed has none."""
+    """``99.87 [99.70, 100.00]``: the mean over seeds and Student's t interval, cut at 0 and 100; none for one seed."""
     if summary is None:
         return Cell()
     text, numbers = f"{summary.mean:.2f}", {"mean": summary.mean}
@@ -36,7 +36,7 @@ def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 
 def wilson_cell(score: Score | None, commands: tuple[str, ...]) -> Cell:
-    """``99.87 [99.7, 99.9]``: one run's accuracy and Wilson's interval over the queries."""
+    """``99.87 [99.7, 99.9]``: the accuracy of one run and Wilson's interval over the queries."""
     if score is None or score.accuracy is None or score.low is None or score.high is None:
         return Cell()
     numbers = {"accuracy": 100 * score.accuracy, "low": 100 * score.low, "high": 100 * score.high}
@@ -60,22 +60,22 @@ def commands(runs: Runs) -> tuple[str, ...]:
 
 
 def summary_of(runs: Runs, subset: Subset) -> SeedSummary | None:
-    """Over seeds, in percent."""
+    """Accuracy over seeds, in percent."""
     return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in runs)
 
 
 def accuracy_cells(runs: Runs) -> list[Cell]:
-    """OS, MS and overall over seeds."""
+    """OS, MS and overall accuracy over seeds."""
     return [with_interval(summary_of(runs, subset), commands(runs)) for subset in SUBSETS]
 
 
 def dev_cells(records: Sequence[Record]) -> list[Cell]:
-    """The same on dev, of the kept weights, as training saw it."""
+    """The same on dev, for the kept weights, as training measured it."""
     return [with_interval(over_dev(records, subset), commands_of(records)) for subset in SUBSETS]
 
 
 def training_cell(records: Sequence[Record]) -> Cell:
-    """``93 s, NVIDIA H200``: mean seconds of training over seeds, and on what."""
+    """``93 s, NVIDIA H200``: mean seconds of training over seeds, and the devices."""
     seconds = [record.seconds for record in records if record.seconds is not None]
     if not seconds:
         return Cell()
@@ -84,7 +84,7 @@ def training_cell(records: Sequence[Record]) -> Cell:
 
 
 def against(runs: Runs, others: Runs) -> Cell:
-    """McNemar's p between the first runs of the same seed and data."""
+    """McNemar's p between the first two runs with the same seed and data."""
     by_seed = {record.seed: (record, evaluation) for record, evaluation in others}
     for record, evaluation in runs:
         other, theirs = by_seed.get(record.seed, (record, evaluation))
@@ -102,12 +102,12 @@ def difference(one: float, other: float) -> Cell:
 
 
 def seeds_cell(records: Sequence[Record]) -> Cell:
-    """How many seeds have a test evaluation."""
+    """The number of seeds with a test evaluation."""
     return count_cell(sum(test_evaluation(record) is not None for record in records))
 
 
 def count_cell(count: int) -> Cell:
-    """A number of things, empty for none."""
+    """A count, empty for 0."""
     return Cell(f"{count:,}", {"": count}) if count else Cell()
 
 
@@ -117,5 +117,5 @@ def with_error(mean: float, error: float, commands: tuple[str, ...] = ()) -> Cel
 
 
 def number_cell(value: float | None, form: str = ".2f") -> Cell:
-    """A number by itself, empty for None."""
+    """A number, empty for None."""
     return Cell() if value is None else Cell(format(value, form), {"": value})

@@ -18,14 +18,14 @@ from oneofmany.report.themes import Chart, Theme
 
 MARKERS: dict[str, str] = dict(zip(OBJECTIVES, "XPsv^Do", strict=True))
 FIRST = (1, 2, 3, 4, 5, 6, 11, 21, 31, 41, 51, 101, 1001)
-"""Where bins of the number of solutions begin; each ends before the next."""
+"""The first number of solutions of each bin."""
 FEWEST = 30
-"""A bin of fewer MS queries is joined with its neighbour, so that its interval says something."""
+"""A bin with fewer MS queries is merged with its neighbour, so that its interval is useful."""
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Queries with ``first`` to ``last`` solutions: how many, how many are right, how many givens on average."""
+    """Queries with ``first`` to ``last`` solutions: how many, how many are right, and the mean number of givens."""
 
     first: int
     last: int
@@ -45,14 +45,14 @@ class Bin:
 
 
 def bins_of(evaluation: Evaluation) -> list[Bin]:
-    """The bins that hold queries; queries with an unknown number of solutions are in none."""
+    """The bins with queries; queries with an unknown number of solutions are left out."""
     totals, valid, givens = evaluation.total, evaluation.valid, evaluation.givens
     members = [
         rows
         for first, end in zip(FIRST, (*FIRST[1:], np.iinfo(np.int32).max), strict=True)
         if len(rows := np.flatnonzero((totals >= first) & (totals < end)))
     ]
-    # From the right: few queries have many solutions. OS queries stay by themselves.
+    # From the right, since few queries have many solutions. OS queries keep their own bin.
     i = len(members) - 1
     while i > 0:
         if len(members[i]) < FEWEST and totals[members[i - 1]].min() > 1:
@@ -71,11 +71,11 @@ def bins_of(evaluation: Evaluation) -> list[Bin]:
 
 
 def user_charts(grid: Grid, band: tuple[float, float] | None = None) -> list[Chart]:
-    """Every figure that there are numbers for, in order.
+    """Every figure with numbers, in order.
 
     Args:
         grid: the runs.
-        band: percent of exploratory queries to mark in their figures.
+        band: percentages of exploratory queries to mark in their figures.
     """
     cells = list(dict.fromkeys((record.task, variant_of(record)) for record in grid.runs))
     charts = [solutions_chart(grid, *cell) for cell in cells]
@@ -91,12 +91,12 @@ def _about(task: str, variant: str) -> tuple[str, str]:
 
 
 def solutions_chart(grid: Grid, task: str, variant: str) -> Chart | None:
-    """Accuracy of the dev-best Unique, MinLoss and SelectR (Naive, where Unique is missing) by number of solutions."""
+    """Accuracy of the best Unique, MinLoss and SelectR by dev (Naive if Unique is missing), by number of solutions."""
     best = {o: grid.best(task, o, variant) for o in ("naive", "unique", "minloss", "selectr")}
     shown = {o: r for o, r in best.items() if r is not None and (o != "naive" or best["unique"] is None)}
     evaluations = {o: evaluation for o, r in shown.items() if (evaluation := test_evaluation(r)) is not None}
     curves = {o: bins for o, evaluation in evaluations.items() if len(bins := bins_of(evaluation)) > 1}
-    # Bins of other data would stand at the same place of the axis and mean something else.
+    # Bins of other data would mean something else at the same place of the axis.
     data = {o: evaluations[o].data.checksum for o in curves}
     curves = {o: bins for o, bins in curves.items() if data[o] == next(iter(data.values()))}
     if len(curves) < 2:
@@ -105,8 +105,8 @@ def solutions_chart(grid: Grid, task: str, variant: str) -> Chart | None:
     return Chart(
         f"solutions-{name}",
         f"{title}: accuracy against the size of the solution set",
-        "The run that the dev set picks of each objective. Queries are binned by all solutions that exist; bars are "
-        "Wilson's 95 % intervals.",
+        "For each objective the run that the dev set picks. Queries are binned by the number of existing solutions; "
+        "bars are Wilson's 95 % intervals.",
         partial(_draw_solutions, curves=curves),
         test_commands([shown[o] for o in curves]),
     )
@@ -131,7 +131,7 @@ def _draw_solutions(figure: Any, theme: Theme, curves: dict[str, list[Bin]]) -> 
 
 
 def givens_chart(grid: Grid, task: str) -> Chart | None:
-    """How many givens the test queries have, and how many queries there are, by number of solutions."""
+    """Mean number of givens and number of test queries, by number of solutions."""
     runs = tested(record for record in grid.runs if record.task == task)
     runs.sort(key=lambda run: bool(variant_of(run[0])))  # the plain recipe's test set before others
     bins = [bins for _, evaluation in runs[:1] if len(bins := bins_of(evaluation)) > 1]
@@ -157,7 +157,7 @@ def _draw_givens(figure: Any, theme: Theme, bins: list[Bin]) -> None:
     below.bar_label(bars, [f"{b.total:,}" for b in bins], color=theme["muted"], fontsize=9, padding=2)
     below.set(xlabel="number of solutions", yscale="log")
     below.set_ylim(max(1, min(b.total for b in bins) / 3), max(b.total for b in bins) * 4)
-    below.yaxis.set_visible(False)  # the bars say their numbers
+    below.yaxis.set_visible(False)  # the bars have labels
     below.set_xticks(x, [b.label for b in bins])
     for axes in (above, below):
         axes.grid(axis="x", visible=False)
@@ -173,15 +173,15 @@ def exploratory_chart(grid: Grid, task: str, variant: str, band: tuple[float, fl
     return Chart(
         f"exploratory-{name}",
         f"{title}: exploratory queries in SelectR's joint training",
-        "Share of training queries for which the selector prefers another listed solution than the closest to the "
-        f"network's prediction, by loss (solid) or by Hamming distance (dashed); one line a seed.{marked}",
+        "Share of training queries for which the selector prefers another listed solution than the one closest to the "
+        f"network's prediction, by loss (solid) or by Hamming distance (dashed); one line per seed.{marked}",
         partial(_draw_exploratory, runs=runs, band=band),
         commands_of(runs),
     )
 
 
 def _exploratory(history: History, kind: str) -> tuple[list[int], list[float]]:
-    """Updates of the joint phase and the shares in percent."""
+    """Updates of the joint phase, and the shares in percent."""
     column = getattr(history, f"exploratory_{kind}")
     known = [(update, 100 * share) for update, share in zip(history.update, column, strict=True) if share is not None]
     return [update for update, _ in known], [share for _, share in known]
@@ -207,7 +207,7 @@ def _draw_exploratory(figure: Any, theme: Theme, runs: Sequence[Record], band: t
 
 
 def training_chart(grid: Grid, task: str, variant: str) -> Chart | None:
-    """Dev accuracy over training, OS and MS, of the run that dev picks of every objective."""
+    """Dev accuracy over training, OS and MS, of each objective's run that dev picks."""
     known = {r.objective for r in grid.runs if r.objective in OBJECTIVES}
     best = {o: grid.best(task, o, variant) for o in sorted(known, key=lambda one: order_of(task, one))}
     runs = {o: record for o, record in best.items() if record is not None and len(record.history) > 1}
@@ -217,8 +217,8 @@ def training_chart(grid: Grid, task: str, variant: str) -> Chart | None:
     return Chart(
         f"training-{name}",
         f"{title}: dev accuracy over training",
-        "The run that the dev set picks of each objective, one trajectory; phases follow each other with a gap. What a "
-        "run started from is not shown.",
+        "For each objective the run that the dev set picks, one trajectory. Phases follow each other with a gap. The "
+        "runs that a run started from are not shown.",
         partial(_draw_training, runs=runs),
         commands_of(runs.values()),
         size=(5.6, 4.9),
@@ -238,7 +238,7 @@ def _draw_training(figure: Any, theme: Theme, runs: dict[str, Record]) -> None:
 
 
 def _joined(history: History, column: str) -> tuple[list[float], list[float]]:
-    """All phases one after the other: updates count on, and a gap (nan) stands between two phases."""
+    """All phases one after the other: updates add up, and a nan makes a gap between two phases."""
     x: list[float] = []
     y: list[float] = []
     before, phase = 0.0, None
@@ -254,6 +254,6 @@ def _joined(history: History, column: str) -> tuple[list[float], list[float]]:
 
 
 def legend(figure: Any, axes: Any, columns: int = 4) -> None:
-    """Above the drawing, where no line can run under it."""
+    """Draw the legend above the axes, so that no line is hidden."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=1.6, columnspacing=1.4)

@@ -1,4 +1,4 @@
-"""The runs that a report is about: which of them count, and what their evaluations say."""
+"""The runs of a report: which of them count, and the results of their evaluations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 
 TASKS = ("nqueens", "futoshiki", "sudoku")
 OBJECTIVES = ("naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr")
-"""Their order in tables; a user's own follow."""
+"""Their order in tables; other objectives follow."""
 NAMES = {
     "nqueens": "N-Queens",
     "futoshiki": "Futoshiki",
@@ -31,7 +31,7 @@ NAMES = {
     "nlm": "NLM",
     "rrn": "RRN",
 }
-"""How tasks, objectives, queries and networks are written for readers."""
+"""The names of tasks, objectives, subsets and networks for readers."""
 NO_RESULT = {
     "recipe",
     "seed",
@@ -43,29 +43,29 @@ NO_RESULT = {
     "checkpoint_minutes",
     "pretrained",
 }
-"""Settings that two runs of one experiment may differ in."""
+"""Settings that do not decide the result: two runs of one experiment may differ in them."""
 
 
 def name_of(word: str) -> str:
-    """The name of a task, objective, network or subset for readers; a user's own names stay as they are."""
+    """The name of a task, objective, network or subset for readers; other names are returned unchanged."""
     return NAMES.get(word, word)
 
 
 def order_of(task: str, objective: str) -> tuple[int, str, int, str]:
-    """A key that sorts by task and objective, a user's own after ours."""
+    """A sort key by task and objective; unknown ones come last."""
     at_task = TASKS.index(task) if task in TASKS else len(TASKS)
     at_objective = OBJECTIVES.index(objective) if objective in OBJECTIVES else len(OBJECTIVES)
     return at_task, task, at_objective, objective
 
 
 def deciding(record: Record) -> dict[str, Any]:
-    """The settings that decide what comes out: those of the selector only where one is trained."""
+    """The settings that decide the result; those of the selector only if one is trained."""
     unused = set() if record.objective == "selectr" else {"selector", "selector_training"}
     return {name: value for name, value in record.settings.items() if name not in NO_RESULT | unused}
 
 
 def variant_of(record: Record) -> str:
-    """What the recipe's name adds to ``TASK/OBJECTIVE``: empty for the paper's network and settings.
+    """The part of the recipe's name after ``TASK/OBJECTIVE``; empty for the paper's network and settings.
 
     ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``.
     """
@@ -75,12 +75,12 @@ def variant_of(record: Record) -> str:
 
 
 def titled(record: Record, name: str) -> str:
-    """A record's name or recipe, with where it stands apart."""
+    """A record's name or recipe, with its folder if it is kept apart."""
     return name + (f" ({record.apart})" if record.apart else "")
 
 
 def dev_score(record: Record) -> float:
-    """The validation accuracy that chose the kept weights; -1 without dev."""
+    """The validation (dev) accuracy that chose the kept weights; -1 without one."""
     score = record.dev and record.dev.of(record.setting("select_on") or "overall")
     return -1.0 if score is None else float(score)
 
@@ -93,7 +93,7 @@ def test_evaluation(record: Record) -> Evaluation | None:
 
 
 def tested(records: Iterable[Record]) -> list[tuple[Record, Evaluation]]:
-    """The runs that have a test evaluation, with it."""
+    """The runs that have a test evaluation, each with it."""
     return [(record, evaluation) for record in records if (evaluation := test_evaluation(record)) is not None]
 
 
@@ -105,29 +105,29 @@ def commands_of(records: Iterable[Record], evaluations: Iterable[Evaluation | No
 
 
 def over_runs(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
-    """Mean, best by dev, standard error and t interval over seeds of the test evaluations, in percent."""
+    """Accuracy over seeds on the test set, in percent: mean, best by dev, standard error and t interval."""
     return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in tested(records))
 
 
 def over_dev(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
-    """The same of the validation (dev) queries, the kept weights, as training saw them."""
+    """The same on the validation (dev) queries, for the kept weights, as training measured it."""
     return summarise((record, record.dev and record.dev.of(subset)) for record in records)
 
 
 def summarise(shares: Iterable[tuple[Record, float | None]]) -> SeedSummary | None:
-    """Mean, best by dev, standard error and t interval of one share a run, in percent; None without a number."""
+    """Mean, best by dev, standard error and t interval of one share per run, in percent; None without a number."""
     known = [(100 * share, dev_score(record)) for record, share in shares if share is not None]
     return over_seeds([share for share, _ in known], [dev for _, dev in known]) if known else None
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The runs that count, one for every recipe and seed.
+    """The runs that count, one for each recipe and seed.
 
     Args:
         runs: the records, ordered by variant, task, objective and seed.
-        left_out: name of every other record and why it does not count.
-        apart: records that stand apart (``record.apart``), shown beside the others and never in their place.
+        left_out: the name of every other record and why it does not count.
+        apart: records that are kept apart (``record.apart``), which never replace the others.
     """
 
     runs: tuple[Record, ...]
@@ -143,8 +143,8 @@ class Grid:
     def of(cls, records: Iterable[Record]) -> Grid:
         """Choose the runs that count.
 
-        A recipe may have been run with several settings: those with the most seeds count, and among them those with the
-        best mean on dev.
+        If a recipe was run with several settings, those with the most seeds count, and among them those with the best
+        mean on dev.
         """
         left_out: list[tuple[str, str]] = []
         recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
@@ -157,7 +157,7 @@ class Grid:
             if not record.finished:
                 left_out.append((record.name, "it is not finished"))
             elif record.seed in seeds:
-                left_out.append((record.name, "it is there twice"))
+                left_out.append((record.name, "it appears twice"))
             else:
                 seeds[record.seed] = record
         runs: list[Record] = []
@@ -181,7 +181,7 @@ class Grid:
         return max((record for record, _ in tested(self.at(task, objective, variant))), key=dev_score, default=None)
 
     def by_recipe(self) -> list[list[Record]]:
-        """The runs of each recipe, in their order."""
+        """The runs of each recipe, in order."""
         found: dict[str, list[Record]] = defaultdict(list)
         for record in self.runs:
             found[record.recipe].append(record)
@@ -197,5 +197,5 @@ def _preference(seeds: dict[int, Record]) -> tuple[float, ...]:
 
 
 def shared_data(runs: Sequence[tuple[Record, Evaluation]]) -> bool:
-    """Whether all of them answered the same queries."""
+    """Whether all evaluations have the same queries."""
     return len({evaluation.data.checksum for _, evaluation in runs}) == 1

@@ -1,10 +1,11 @@
-"""One self-contained HTML file with tables, figures, a board viewer, and the settings behind every number."""
+"""The report as one self-contained HTML file: tables, figures, a board viewer, and the settings of every run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,26 +16,26 @@ from oneofmany.extras import missing, require
 from oneofmany.files import FileError, check_writable, write_whole
 from oneofmany.report.figures import user_charts
 from oneofmany.report.grid import NO_RESULT, Grid, titled
-from oneofmany.report.results import user_tables
+from oneofmany.report.results import headlines, user_tables
 from oneofmany.report.table import Table
 from oneofmany.report.themes import DARK, LIGHT, Chart, css
 from oneofmany.report.viewer import check_viewer
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONG = 40
-"""A table of more rows is folded."""
+"""Tables with more rows are folded."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page, which shows the tables that runs fill, then the figures.
+    """A section of the page: the tables that runs fill, then the figures.
 
     Args:
-        id: of its element, to link to.
+        id: of its HTML element, for links.
         title: its heading.
-        tables: those without a number of any run are left out.
+        tables: those without runs are left out.
         charts: the figures.
-        html: markup above them, as it is: whoever makes it escapes what comes from records.
+        html: markup above them. It is not escaped: its author escapes what comes from records.
     """
 
     id: str
@@ -50,11 +51,16 @@ class Section:
 
 
 def user_sections(grid: Grid) -> list[Section]:
-    """What any runs fill: tables of results, then figures."""
+    """The sections for any runs: tables of results, then figures."""
     return [
-        Section("results", "Results", user_tables(grid)),
+        Section("results", "Results", user_tables(grid), html=_headlines(grid)),
         Section("figures", "Figures", charts=user_charts(grid)),
     ]
+
+
+def _headlines(grid: Grid) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in headlines(grid))
+    return f'<ul class="headlines">{items}</ul>' if items else ""
 
 
 def write_report(
@@ -67,16 +73,16 @@ def write_report(
     viewers: Sequence[tuple[str, dict[str, Any]]] = (),
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Grid:
-    """Write the report of some runs and return the grid that it shows.
+    """Write the report of runs and return the grid that it shows.
 
     Args:
         records: the runs, as ``read_records`` returns them.
         out: the HTML file.
-        sections: makes the parts of the page from the runs that count.
+        sections: makes the sections of the page from the runs that count.
         export: a folder for tables (CSV, Markdown) and figures (SVG, PNG).
         force: overwrite existing files.
-        viewers: (title, data of ``viewer.trace``) of predictions for the board viewer.
-        tell: called with a sentence about what could not be drawn.
+        viewers: (title, what ``trace`` returned) of each prediction for the board viewer.
+        tell: called with a sentence if figures cannot be drawn.
     """
     require("jinja2")
     check_writable(out, force)
@@ -118,20 +124,22 @@ def render(
     sections: Sequence[Section],
     viewers: Sequence[tuple[str, dict[str, Any]]] = (),
     drawn: bool = True,
+    title: str = "Report of these runs",
 ) -> str:
     """The whole page.
 
     Args:
         grid: the runs.
-        sections: its parts; one that shows nothing is left out.
-        viewers: (title, what ``viewer.trace`` returned) for every prediction that the board viewer offers.
-        drawn: False leaves the figures out and says what they need.
+        sections: its sections; empty ones are left out.
+        viewers: (title, what ``trace`` returned) of each prediction for the board viewer.
+        drawn: False leaves the figures out and names the package that they need.
+        title: the heading of the page.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     shown = [{"title": title, **check_viewer(data, title)} for title, data in viewers]
-    # Of commands that two runs share, the link leads to the first.
+    # A command that two runs share links to the first of them.
     anchors = {c: f"run-{i}" for i, r in reversed(list(enumerate(grid.all))) for c in _commands(r)}
     pages = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -141,6 +149,7 @@ def render(
         lstrip_blocks=True,
     )
     return pages.get_template("report.html").render(
+        title=title,
         version=oneofmany.__version__,
         grid=grid,
         sections=[
@@ -167,7 +176,7 @@ def render(
 
 
 def embedded(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """JSON for a script element: nothing in it can end the element or begin another."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -177,7 +186,7 @@ def _commands(record: Record) -> list[str]:
 
 
 def _shown(table: Table) -> dict[str, Any]:
-    """A table as the template wants it: groups of columns, groups of rows that share their first label."""
+    """A table for the template: groups of columns, and groups of rows with the same first label."""
     grouped = table.labels == 2
     columns = table.columns[grouped:]
     heads = [(group, len(list(part))) for group, part in groupby(columns, key=lambda column: column.group)]
@@ -197,7 +206,7 @@ def _shown(table: Table) -> dict[str, Any]:
 
 
 def _recipes(grid: Grid) -> list[dict[str, Any]]:
-    """Recipes, and what stands apart from them, with the settings that their runs share, and the runs."""
+    """Every recipe, and every folder that is kept apart, with the settings of its runs and the runs."""
     found = []
     numbered = list(enumerate(grid.all))
     for recipe, part in groupby(numbered, key=lambda pair: titled(pair[1], pair[1].recipe)):

@@ -1,4 +1,4 @@
-"""Finds the records of runs: in run folders, record files, and folders that hold either."""
+"""Find the records of runs: in run folders, record files, and folders that hold either."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from oneofmany.files import FileError, read_json
 
 
 def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None) -> list[Record]:
-    """Read every record under ``paths``; FileError in one sentence where one is damaged or there is none.
+    """Read every record under ``paths``; FileError if one is damaged or there is none.
 
     Args:
         paths: run folders, record files (.json), or folders that are searched for both.
-        tell: called with a sentence about every file of a searched folder that does not count.
+        tell: called with a sentence about every file of a searched folder that is left out.
     """
     records = []
     for path, named in find_runs(paths, tell):
@@ -34,7 +34,7 @@ def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lamb
 def find_runs(
     paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None
 ) -> list[tuple[Path, bool]]:
-    """(run folder or record file, whether it was named itself) for everything under ``paths``; FileError for none."""
+    """(run folder or record file, whether ``paths`` names it) for everything under ``paths``; FileError for none."""
     paths = [Path(path) for path in paths]
     if not paths:
         raise ValueError("no runs: name run folders, record files or folders that hold them")
@@ -71,7 +71,7 @@ def _search(folder: Path, tell: Callable[[str], None]) -> Iterator[Path]:
 
 
 def _looks_like_record(path: Path) -> bool:
-    """Whether a file is meant as a record, also a damaged one: that is for its reader to complain about."""
+    """Whether a file looks like a record, also if it is damaged: its reader then raises the error."""
     try:
         return "recipe" in read_json(path)
     except FileError as error:

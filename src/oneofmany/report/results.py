@@ -1,9 +1,9 @@
-"""Tables that any runs fill: accuracy by recipe, objectives compared, several starts, other data, every run."""
+"""Tables of any runs: accuracy by recipe, objectives compared, several starts, other data, every run."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Scores, Subset
 from oneofmany.evaluation.statistics import gain
@@ -37,12 +37,32 @@ from oneofmany.report.table import Cell, Column, Table, columns, signed
 ACCURACIES = ("", tuple(map(name_of, SUBSETS)))
 """A group of columns: OS, MS, overall."""
 WAYS = {None: "one trajectory", "chosen": "chosen without the rules", "checked": "chosen with the checker"}
-"""How the answer of a query comes about; never mixed."""
+"""How the answer to a query is chosen; tables never mix these."""
 
 
 def user_tables(grid: Grid) -> list[Table]:
-    """The tables of a report of any runs; those that no run fills as well."""
+    """The tables of a report, including those that no run fills."""
     return [by_recipe(grid), compared(grid), several_starts(grid), other_data(grid), every_run(grid)]
+
+
+def headlines(grid: Grid) -> list[str]:
+    """One sentence for every task and variant with several objectives: the best and the worst of them."""
+    found = []
+    for label, means, _ in _comparable(grid):
+        high, low = (pick(means, key=lambda objective: means[objective]) for pick in (max, min))
+        best = f"{name_of(high)} answers {means[high]:.2f}\u00a0% of the test queries"
+        found.append(f"{label}: {best}, {name_of(low)} {means[low]:.2f}\u00a0%.")
+    return found
+
+
+def _comparable(grid: Grid) -> Iterator[tuple[str, dict[str, float], dict[str, list[tuple[Record, Evaluation]]]]]:
+    """(task and variant, objective -> mean accuracy, objective -> runs) if two objectives share their test queries."""
+    for task, variant in dict.fromkeys((record.task, variant_of(record)) for record in grid.runs):
+        found = {r.objective for r in grid.runs if (r.task, variant_of(r)) == (task, variant)}
+        of = {o: tested(grid.at(task, o, variant)) for o in sorted(found, key=lambda one: order_of(task, one))}
+        means = {o: summary.mean for o, runs in of.items() if (summary := summary_of(runs, "overall")) is not None}
+        if len(means) > 1 and shared_data([one for o in means for one in of[o]]):
+            yield name_of(task) + (f" ({variant})" if variant else ""), means, of
 
 
 def by_recipe(grid: Grid) -> Table:
@@ -51,21 +71,22 @@ def by_recipe(grid: Grid) -> Table:
     for records in grid.by_recipe():
         runs = tested(records)
         if runs:
-            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe), Cell(runs[0][1].data.name)]
-            row += [count_cell(runs[0][1].data.queries), *(_accuracy(runs, subset) for subset in SUBSETS)]
-            rows.append((*row, count_cell(len(runs)), training_cell([record for record, _ in runs])))
+            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe)]
+            row += [*(_accuracy(runs, subset) for subset in SUBSETS), count_cell(len(runs))]
+            row += [Cell(runs[0][1].data.name), count_cell(runs[0][1].data.queries)]
+            rows.append((*row, training_cell([record for record, _ in runs])))
     rows.sort(key=lambda row: row[0].text)
     return Table(
         "accuracy",
         "Accuracy by recipe, %",
         (
-            *columns(("task", "recipe", "data"), (("", ("queries",)), ACCURACIES)),
-            *map(Column, ("seeds", "training")),
+            *columns(("task", "recipe"), (ACCURACIES,)),
+            *map(Column, ("seeds", "data", "queries", "training")),
         ),
         tuple(rows),
-        "An answer is right where it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
-        "interval (95 %), cut at 0 and 100; with one seed Wilson's interval over the queries.",
-        labels=3,
+        "An answer is right if it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
+        "interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries.",
+        labels=2,
     )
 
 
@@ -76,18 +97,12 @@ def _accuracy(runs: Runs, subset: Subset) -> Cell:
 
 
 def compared(grid: Grid) -> Table:
-    """Objectives of the same task and variant: how far each is behind the best, on the same queries."""
+    """Objectives of the same task and variant: the best minus each other one, on the same queries."""
     rows = []
-    for task, variant in dict.fromkeys((record.task, variant_of(record)) for record in grid.runs):
-        found = {r.objective for r in grid.runs if (r.task, variant_of(r)) == (task, variant)}
-        of = {o: tested(grid.at(task, o, variant)) for o in sorted(found, key=lambda one: order_of(task, one))}
-        means = {o: summary.mean for o, runs in of.items() if (summary := summary_of(runs, "overall")) is not None}
-        if len(means) < 2 or not shared_data([one for o in means for one in of[o]]):
-            continue
+    for label, means, of in _comparable(grid):
         best = max(means, key=lambda objective: means[objective])
         for other in (objective for objective in means if objective != best):
-            row = [Cell(name_of(task) + (f" ({variant})" if variant else ""))]
-            row += [Cell(f"{name_of(best)} − {name_of(other)}")]
+            row = [Cell(label), Cell(f"{name_of(best)} − {name_of(other)}")]
             row += [_gain(of[best], of[other], subset) for subset in SUBSETS]
             seeds = {record.seed for record, _ in of[best]} & {record.seed for record, _ in of[other]}
             rows.append((*row, against(of[best], of[other]), count_cell(len(seeds))))
@@ -96,34 +111,30 @@ def compared(grid: Grid) -> Table:
         "Objectives compared: the best minus each other one, points",
         (*columns(("task", "objectives"), (ACCURACIES, ("", ("p",)))), Column("seeds")),
         tuple(rows),
-        "The best on all queries. Differences over the seeds that both have, with Student's t interval (95 %) where "
-        "there are several. p: exact McNemar test on all queries, the first of these seeds.",
+        "Best: on all queries. Differences over the seeds that both have, with Student's t interval (95 %) if there "
+        "are several. p: exact McNemar test on all queries, with the first of these seeds.",
         labels=2,
     )
 
 
 def _gain(ours: Runs, theirs: Runs, subset: Subset) -> Cell:
-    one, other = ({r.seed: 100 * a for r, e in runs if (a := e.scores.of(subset).accuracy) is not None} for runs in
-                  (ours, theirs))  # fmt: skip
+    one, other = (
+        {r.seed: 100 * share for r, e in runs if (share := e.scores.of(subset).accuracy) is not None}
+        for runs in (ours, theirs)
+    )
     shared = one.keys() & other.keys()
     if not shared:
         return Cell()
     found = gain({seed: one[seed] for seed in shared}, {seed: other[seed] for seed in shared})
     text, numbers = signed(found.mean), {"points": found.mean}
     if found.low is not None and found.high is not None:
-        text, numbers = (
-            f"{text} [{signed(found.low)}, {signed(found.high)}]",
-            numbers
-            | {
-                "low": found.low,
-                "high": found.high,
-            },
-        )
+        text += f" [{signed(found.low)}, {signed(found.high)}]"
+        numbers |= {"low": found.low, "high": found.high}
     return Cell(text, numbers, commands([*ours, *theirs]))
 
 
 def by_evaluation(records: Iterable[Record]) -> dict[tuple[str, str], list[tuple[Record, Evaluation]]]:
-    """(recipe, name of the evaluation) -> its runs, in their order."""
+    """(recipe, name of the evaluation) -> its runs, in order."""
     found: dict[tuple[str, str], list[tuple[Record, Evaluation]]] = defaultdict(list)
     for record in records:
         for name, evaluation in record.evaluations.items():
@@ -132,7 +143,7 @@ def by_evaluation(records: Iterable[Record]) -> dict[tuple[str, str], list[tuple
 
 
 def scores_of(evaluation: Evaluation, way: str | None) -> Scores:
-    """The scores of one of ``WAYS``; those of one trajectory where there was one start."""
+    """The scores of one of ``WAYS``; with one start, those of its trajectory."""
     found = {None: evaluation.scores, "chosen": evaluation.chosen, "checked": evaluation.checked}[way]
     return found or evaluation.scores
 
@@ -156,8 +167,8 @@ def several_starts(grid: Grid) -> Table:
         "Several noisy starts, accuracy in %",
         (*columns(("recipe", "data", "how"), ((way, ACCURACIES[1]) for way in WAYS.values())), Column("seeds")),
         tuple(rows),
-        "One trajectory is the first start. Chosen without the rules: the start whose belief moved least or that is "
-        "surest. Chosen with the checker: right where any start is a solution, which needs the rules at test time. "
+        "One trajectory: the first start. Chosen without the rules: the start whose belief moved least, or the most "
+        "confident one. Chosen with the checker: right if any start is a solution, which needs the rules at test time. "
         "Mean over seeds (the run that dev picks).",
         labels=3,
     )
@@ -168,7 +179,7 @@ def other_data(grid: Grid, shown: Callable[[Record, Evaluation], bool] = lambda 
 
     Args:
         grid: the runs.
-        shown: whether an evaluation is in another table already.
+        shown: whether another table shows an evaluation.
     """
     rows = []
     for (recipe, name), runs in by_evaluation(grid.runs).items():
@@ -191,7 +202,7 @@ def other_data(grid: Grid, shown: Callable[[Record, Evaluation], bool] = lambda 
 
 
 def every_run(grid: Grid) -> Table:
-    """One row a run: dev, test with Wilson intervals, cell accuracy, agreement with a listed solution, cost."""
+    """One row per run: dev, test with Wilson intervals, cell accuracy, share of listed answers, cost."""
     rows = []
     for record in grid.all:
         evaluation, dev = test_evaluation(record), dev_score(record)
@@ -209,5 +220,5 @@ def every_run(grid: Grid) -> Table:
         columns(("run",), (("", ("dev",)), ("test, %", test), ("training", ("updates", "seconds", "device")))),
         tuple(rows),
         "In brackets Wilson's 95 % interval over the queries. Cells right: agreement with the closest listed solution, "
-        "givens included. Listed: the answer is one of the listed solutions.",
+        "including givens. Listed: the answer is one of the listed solutions.",
     )

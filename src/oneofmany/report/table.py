@@ -1,4 +1,4 @@
-"""A table as plain data that can be written as Markdown and CSV; ``page`` writes the third form."""
+"""A table as plain data, written as Markdown or CSV here and as HTML by ``page``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one cell, and what stands behind it.
+    """A cell and the numbers behind it.
 
     Args:
-        text: for readers; empty where there is nothing to say.
+        text: for readers; may be empty.
         numbers: name -> number in full precision, for CSV; a cell "mean (best)" has two.
-        commands: what made the numbers.
-        best: whether this is the best of its column and group.
+        commands: those that made the numbers.
+        best: whether it is the best of its column and group.
         tone: ``up`` or ``down`` for a difference of a point or more, else empty.
     """
 
@@ -30,14 +30,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column's name, and the name that it shares with its neighbours (``OS`` over ``ours`` and ``paper``)."""
+    """A column's name, and the name of its group (``OS`` over ``ours`` and ``paper``)."""
 
     name: str
     group: str = ""
 
     @property
     def full_name(self) -> str:
-        """Both names in one line."""
+        """The group's name and the column's."""
         return f"{self.group} {self.name}".strip()
 
 
@@ -48,10 +48,10 @@ class Table:
     Args:
         name: of its exported files.
         title: for readers.
-        columns: the first ``labels`` of them say what a row is about.
-        rows: one cell for every column.
+        columns: the first ``labels`` of them label the row.
+        rows: one cell for each column.
         note: what a reader must know, in sentences.
-        labels: how many columns are labels.
+        labels: the number of label columns.
     """
 
     name: str
@@ -63,11 +63,11 @@ class Table:
 
     @property
     def filled(self) -> bool:
-        """Whether any run stands behind any of its numbers."""
+        """Whether any of its numbers comes from a run."""
         return any(cell.commands for row in self.rows for cell in row)
 
     def commands(self) -> list[tuple[str, tuple[str, ...]]]:
-        """(what a row is about, the commands behind its numbers) for every row that has some."""
+        """(label of a row, the commands behind its numbers) for every row with commands."""
         found = []
         for row in self.rows:
             made = tuple(dict.fromkeys(command for cell in row for command in cell.commands))
@@ -76,7 +76,7 @@ class Table:
         return found
 
     def markdown(self, titled: bool = True) -> str:
-        """The table with its note and, where wanted, its title; the best are bold."""
+        """The table with its note and, if ``titled``, its title; the best are bold."""
         aligned = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
         lines = [_line(column.full_name for column in self.columns), _line(aligned)]
         lines += [_line(f"**{_plain(c.text)}**" if c.best else _plain(c.text) for c in row) for row in self.rows]
@@ -106,13 +106,13 @@ class Table:
 
 
 def columns(labels: Sequence[str], groups: Iterable[tuple[str, Sequence[str]]]) -> tuple[Column, ...]:
-    """Columns of labels, then those of every group."""
+    """The columns of labels, then those of every group."""
     named = [Column(name, group) for group, names in groups for name in names]
     return (*(Column(label) for label in labels), *named)
 
 
 def slug(*words: str) -> str:
-    """Words as part of a file's name or an element's id, whatever they contain."""
+    """Any words as part of a file's name or an element's id."""
     return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
 
 
@@ -126,5 +126,5 @@ def _line(words: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that stays in its cell."""
+    """Text that cannot leave its Markdown cell."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Colours of the report in light and dark, and charts that follow them: one SVG for both, one PNG for each."""
+"""The colours of the report in light and dark mode, and charts: one SVG for both modes, one PNG for each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DARK = {
     "right": "#3bd4a5",
     "wrong": "#ff6b81",
 }
-"""Name -> colour; every colour of LIGHT has one name alone, so that a drawing in LIGHT says what each colour means."""
+"""Name -> colour; the colours of LIGHT are distinct, so that a drawing in LIGHT can be recoloured."""
 
 Theme = dict[str, str]
 
@@ -75,9 +75,9 @@ class Chart:
     Args:
         name: of its exported files.
         title: for readers.
-        caption: what is shown and how, in sentences.
+        caption: in sentences.
         draw: fills a new matplotlib figure in a theme.
-        commands: what made the numbers.
+        commands: those that made the numbers.
         size: width and height in inches.
     """
 
@@ -90,7 +90,7 @@ class Chart:
 
     @cached_property
     def svg(self) -> str:
-        """An SVG element whose colours are the page's CSS variables; ids are its own in a page of many."""
+        """An SVG element that uses the page's CSS variables for its colours; its ids are unique in the page."""
         file = io.StringIO()
         self._save(file, LIGHT, format="svg", metadata={"Date": None, "Creator": None})
         text = file.getvalue()
@@ -104,10 +104,11 @@ class Chart:
         return f'<svg viewBox="{box[1] if box else ""}" role="img" {names}>{text[text.index(">") + 1 :].strip()}'
 
     def standalone_svg(self) -> str:
-        """An SVG file that follows the reader's light or dark mode."""
+        """An SVG file of the figure's size that follows the reader's light or dark mode."""
+        width, height = (round(96 * inches) for inches in self.size)
         style = f"svg{{{css(LIGHT)}background:var(--paper)}}@media(prefers-color-scheme:dark){{svg{{{css(DARK)}}}}}"
         head, rest = self.svg.split(">", 1)
-        return f"{head}><style>{style}</style>{rest}\n"
+        return f'{head} width="{width}" height="{height}"><style>' + f"{style}</style>{rest}\n"
 
     def png(self, theme: Theme) -> bytes:
         """A PNG in one theme."""
@@ -122,7 +123,7 @@ class Chart:
         colours: dict[Any, Any] = dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), theme["ink"])
         colours |= dict.fromkeys(("xtick.color", "ytick.color"), theme["muted"])
         colours |= {"axes.edgecolor": theme["line"], "grid.color": theme["line"]}
-        # Without a salt of its own, a chart's clip paths would get new names at every call.
+        # Without a fixed salt the clip paths would get new names at every call.
         colours["svg.hashsalt"] = self.name
         with rc_context(_STYLE | colours):
             figure = Figure(figsize=self.size, layout="constrained", facecolor="none")

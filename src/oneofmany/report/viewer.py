@@ -1,4 +1,4 @@
-"""What the board viewer shows: a network's belief about every variable, step by step, as plain JSON."""
+"""The data of the board viewer: a network's belief about every variable, step by step, as plain JSON."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.problems import Batch
 
 MOST_FRAMES = 33
-"""Steps that are kept of a long prediction."""
+"""At most this number of steps of a prediction is kept."""
 MOST_SOLUTIONS = 64
-"""Listed solutions that are kept of a query."""
+"""At most this number of listed solutions of a query is kept."""
 
 
 def trace(
@@ -32,20 +32,20 @@ def trace(
     readout: Readout | None = None,
     frames: int = MOST_FRAMES,
 ) -> dict[str, Any]:
-    """Run a network once over a few queries and keep its belief at every step, small enough to be stored.
+    """Run a network once on a few queries and return its belief at every step, small enough to store.
 
     Args:
-        network: any prediction network; one without steps gives one frame.
+        network: any prediction network; without steps it gives one frame.
         batch: the queries, with their listed solutions.
-        steps: how many steps to run; the network's own number if None.
-        seed: of the noise, for a network that takes noise.
-        readout: how an answer is read off, as in ``evaluate``; the network's own if None.
+        steps: number of steps; the network's own number if None.
+        seed: of the noise, if the network takes noise.
+        readout: how an answer is read from the logits, as in ``evaluate``; the network's own if None.
         frames: keep up to this number of steps: the first ones, and the others evenly.
 
     Returns:
-        task, size, options, values, and ``boards``: for every query its givens, relations, solutions, the ``steps``
-        that were kept, ``belief`` [steps][variables][values] with two digits, ``answers`` [steps][variables] (1..V;
-        0 for none or several), and whether each answer is ``valid``.
+        task, size, options, values, and ``boards``: for every query its givens, relations, solutions, the kept
+        ``steps``, ``belief`` [steps][variables][values] with two digits, ``answers`` [steps][variables] (1..V; 0 for
+        none or several), and whether each answer is ``valid``.
     """
     logits = _logits(network, batch, steps, seed).float()
     kept = _kept(len(logits), frames)
@@ -81,15 +81,15 @@ def trace(
 
 
 def trace_runs(runs: Iterable[str | Path], data: Dataset, queries: int = 3) -> list[tuple[str, dict[str, Any]]]:
-    """Let the networks of run folders answer the same few queries: of every recipe the run that dev picks.
+    """Answer the same few queries with the networks of run folders: for each recipe the run that dev picks.
 
     Args:
-        runs: run folders; those of another task than the data's, or whose network cannot take its size, are left out.
-        data: where the queries come from: the first MS queries, or OS queries where there are no others.
-        queries: how many.
+        runs: run folders; those of another task, or whose network does not accept the data, are left out.
+        data: the source of the queries: its first MS queries, or OS queries if there are no others.
+        queries: number of queries.
 
     Returns:
-        (recipe and seed, what ``trace`` returns), as ``write_report`` takes them.
+        (recipe and seed, what ``trace`` returns) of each run, for ``write_report``.
     """
     several = np.flatnonzero(data.multiple)
     rows = (several if len(several) else np.arange(len(data)))[:queries]
@@ -111,7 +111,7 @@ def trace_runs(runs: Iterable[str | Path], data: Dataset, queries: int = 3) -> l
 
 
 def _logits(network: Any, batch: Batch, steps: int | None, seed: int) -> Tensor:
-    """[T, B, R, classes], with T = 1 from a network without steps."""
+    """Logits [T, B, R, classes]; T = 1 for a network without steps."""
     takes = signature(getattr(network, "forward", network)).parameters
     if steps is not None and "steps" not in takes:
         raise ValueError(f"steps: expected None for a network without steps, got {steps}")
@@ -131,7 +131,7 @@ def _logits(network: Any, batch: Batch, steps: int | None, seed: int) -> Tensor:
 
 
 def _kept(steps: int, frames: int) -> list[int]:
-    """Which steps are kept: all if there are few; else the first half of the frames, and the others evenly."""
+    """The kept steps: all if there are few, else the first half of the frames and the others evenly spaced."""
     if frames < 2:
         raise ValueError(f"frames: expected at least 2, got {frames}")
     if steps <= frames:
@@ -141,7 +141,7 @@ def _kept(steps: int, frames: int) -> list[int]:
 
 
 def _read(logits: Tensor, own: Batch, offset: int, readout: str) -> tuple[Tensor, Tensor, bool]:
-    """Belief [R, V], answer [R] (1..V, 0 for none or several) and its validity from logits [R, V + offset]."""
+    """Belief [R, V], answer [R] (1..V; 0 for none or several) and its validity, from logits [R, V + offset]."""
     if readout == "threshold":
         taken = logits > 0
         valid = own.problem.check(taken[None], own.query, own.relations)
@@ -152,13 +152,13 @@ def _read(logits: Tensor, own: Batch, offset: int, readout: str) -> tuple[Tensor
 
 
 def _two_digits(belief: Tensor) -> list[list[float]]:
-    """Whole numbers where they are, which halves the text."""
+    """Beliefs with two digits; 0 and 1 as whole numbers, which halves the text."""
     rows = belief.double().mul(100).round().div(100).tolist()
     return [[int(x) if x in (0.0, 1.0) else x for x in row] for row in rows]
 
 
 def check_viewer(data: Any, where: str) -> dict[str, Any]:
-    """The viewer data itself; ValueError in one sentence where the viewer could not show it."""
+    """Return the viewer data; ValueError if the viewer could not show it."""
     try:
         for board in data["boards"]:
             variables, frames = len(board["query"]), len(board["steps"])

@@ -2,7 +2,7 @@
 (function () {
   const SURE = 0.9; // a belief above this is drawn as one large symbol
   const MOST_BARS = 8;
-  // A crown in a square of 40: no font is needed, and none can turn it into a picture of its own.
+  // A crown in a square of 40, so that no font or emoji is needed.
   const dot = (x, y) => `M${x - 2.3} ${y}a2.3 2.3 0 1 0 4.6 0a2.3 2.3 0 1 0 -4.6 0Z`;
   const QUEEN = "M8 14 13 21.5 14.5 11 20 20 25.5 11 27 21.5 32 14 29.5 27H10.5ZM10.5 28.6H29.5V31.6H10.5Z" +
     dot(7.6, 12.6) + dot(14.4, 9.2) + dot(25.6, 9.2) + dot(32.4, 12.6);
@@ -26,7 +26,7 @@
   }
   const symbol = (value) => (value >= 1 && value <= SYMBOLS.length ? SYMBOLS[value - 1] : String(value));
 
-  // ---- boards: each draws what never changes and returns a function that paints a frame ----
+  // ---- boards: each draws the fixed parts and returns a function that paints a frame ----
 
   function write(parent, x, y, size, text, more) {
     return svg(parent, "text", Object.assign({
@@ -34,7 +34,7 @@
     }, more), text);
   }
 
-  /** Variables are rows and values columns: queens on a chess board, or any task without a board of its own. */
+  /** Variables are rows and values are columns: queens on a chess board, or any task without its own board. */
   function drawRows(parent, queens) {
     const unit = 40, rows = board.query.length, columns = prediction.values;
     const margin = queens ? 1 : 34;

@@ -1,0 +1,150 @@
+"""The figures of the docs: the paper's Table 2 on MS queries, and our network with the paper's best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from oneofmany.evaluation.record import Subset
+from oneofmany.report.cells import commands, summary_of
+from oneofmany.report.figures import legend
+from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of
+from oneofmany.report.themes import Chart, Theme
+from reproduction import paper
+from reproduction.agreement import compare, compared_commands
+from reproduction.curves import our_charts
+from reproduction.ours import MAIN_OBJECTIVE, on
+from reproduction.runs import OUR_VARIANT, ours
+
+WIDTH = 4.6
+"""Inches: narrow, so that the text stays readable on a phone."""
+LABELS = {
+    "ours": "ours, 95 % interval over seeds",
+    "flags": "ours, inequalities as flags",
+    "paper": "paper, ± two standard errors",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mean and both ends of its interval, in percent.
+
+    Args:
+        series: one of ``LABELS``.
+        row: where it is drawn, 0 at the top.
+    """
+
+    series: str
+    row: int
+    mean: float
+    low: float
+    high: float
+
+
+def page_charts(grid: Grid) -> list[Chart]:
+    """The figures that pages of the docs show; those without numbers are left out."""
+    return [chart for chart in (reproduction_chart(grid), results_chart(grid)) if chart] + our_charts(grid)
+
+
+def reproduction_chart(grid: Grid) -> Chart | None:
+    """MS accuracy of every objective and task, ours and the paper's."""
+    found = [one for one in compare(grid) if one.subset == "ms"]
+    if not found:
+        return None
+    panels: list[list[Point]] = []
+    for task in TASKS:
+        points = [_published(task, objective, "ms", row) for row, objective in enumerate(OBJECTIVES)]
+        for one in (one for one in found if one.task == task):
+            ends = (one.ours.low, one.ours.high)
+            points.append(_point("ours", OBJECTIVES.index(one.objective), one.ours.mean, *ends))
+        panels.append(points)
+    return Chart(
+        "reproduction",
+        "Table 2 again: accuracy on MS queries",
+        "Mean over seeds for every objective and task. Ours with Student's t interval (95 %), the paper's with two of "
+        "its standard errors, both cut at 0 and 100.",
+        partial(
+            _draw,
+            panels=panels,
+            titles=list(map(name_of, TASKS)),
+            labels=list(map(name_of, OBJECTIVES)),
+            axis="accuracy on MS queries, %",
+        ),
+        compared_commands(found),
+        size=(WIDTH, 5.7),
+    )
+
+
+def results_chart(grid: Grid) -> Chart | None:
+    """Our network on the test sets, OS and MS, with the paper's best."""
+    subsets: tuple[Subset, ...] = ("os", "ms")
+    points, labels, made = [], [], []
+    for task in TASKS:
+        runs = {name: on(ours(grid).at(task, MAIN_OBJECTIVE, variant), f"{task}-test") for name, variant in _SERIES}
+        for subset in subsets if any(runs.values()) else ():
+            points.append(_published(task, "selectr", subset, len(labels)))
+            for name, own in runs.items():
+                if (summary := summary_of(own, subset)) is not None:
+                    points.append(_point(name, len(labels), summary.mean, summary.low, summary.high))
+                    made += commands(own)
+            labels.append(f"{name_of(task)}, {name_of(subset)}")
+    if not made:
+        return None
+    return Chart(
+        "results",
+        "Our network and the paper's best",
+        f"Accuracy on the test sets. Ours: {name_of(MAIN_OBJECTIVE)}, mean over seeds with Student's t interval "
+        "(95 %). The paper's: SelectR, mean of three seeds with two standard errors.",
+        partial(_draw, panels=[points], titles=[""], labels=labels, axis="accuracy, %"),
+        tuple(dict.fromkeys(made)),
+        size=(WIDTH, 3.0),
+    )
+
+
+_SERIES = (("ours", OUR_VARIANT), ("flags", f"{OUR_VARIANT}-flags"))
+
+
+def _published(task: str, objective: str, subset: Subset, row: int) -> Point:
+    mean, error = paper.TABLE_2[task, objective, subset].mean, paper.STANDARD_ERRORS[task, objective, subset]
+    return _point("paper", row, mean, mean - 2 * error, mean + 2 * error)
+
+
+def _point(series: str, row: int, mean: float, low: float | None, high: float | None) -> Point:
+    """An interval that is not known is empty, and none goes beyond 0 or 100."""
+    ends = (mean if low is None else max(low, 0.0), mean if high is None else min(high, 100.0))
+    return Point(series, row, mean, *ends)
+
+
+def _draw(
+    figure: Any,
+    theme: Theme,
+    panels: Sequence[Sequence[Point]],
+    titles: Sequence[str],
+    labels: Sequence[str],
+    axis: str,
+) -> None:
+    styles = {
+        "ours": (theme["minloss"], "o", theme["minloss"], -0.16),
+        "flags": (theme["selectr"], "s", theme["selectr"], -0.16),
+        "paper": (theme["unique"], "D", theme["paper"], 0.16),
+    }
+    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, points, title in zip(all_axes, panels, titles, strict=True):
+        for series, (colour, marker, inside, shift) in styles.items():
+            own = [point for point in points if point.series == series]
+            if not own:
+                continue
+            means = [point.mean for point in own]
+            ends = [[p.mean - p.low for p in own], [p.high - p.mean for p in own]]
+            style = {"color": colour, "marker": marker, "markerfacecolor": inside, "markersize": 5, "clip_on": False}
+            places = [point.row + shift for point in own]
+            axes.errorbar(means, places, xerr=ends, linestyle="", elinewidth=1.3, label=LABELS[series], **style)
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_title(title, loc="left")
+        axes.grid(axis="y", visible=False)
+    least = min(point.low for points in panels for point in points)
+    all_axes[-1].set(xlabel=axis, xlim=(10 * (least // 10), 100))
+    legend(figure, all_axes[0], columns=1)
