@@ -11,7 +11,7 @@ from reproduction import paper
 from reproduction.agreement import LEAST, ONE_SEED, compare, order_holds
 from reproduction.claims import FAILS, HOLDS, UNKNOWN, check_claims
 from reproduction.evidence import OurResults
-from reproduction.ours import MAIN_OBJECTIVE, on
+from reproduction.ours import MAIN_OBJECTIVE, on, training_with_checker
 from reproduction.runs import OUR_VARIANT, instead, ours
 
 
@@ -54,7 +54,8 @@ def results_answer(grid: Grid) -> str:
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return (
         f"Trained with {name_of(MAIN_OBJECTIVE)}, the network answers {listed}:\n"
-        f"means over {count} seed{'' if count == '1' else 's'} on the whole test sets."
+        f"means over {count} seed{'' if count == '1' else 's'} on the whole test sets. "
+        f"{training_with_checker(ours(grid).runs)}"
     )
 
 
