@@ -200,6 +200,15 @@ def test_bins_against_counting():
         assert b.givens == pytest.approx(np.mean([givens[i] for i in rows]))
 
 
+def test_a_setting_that_only_a_newer_version_has_does_not_set_runs_apart():
+    newer = [changed(MINLOSS[0], spare_settled=False), changed(MINLOSS[1], decay=1e-4), MINLOSS[2]]
+    grid = Grid.of(newer)
+    assert [record.seed for record in grid.runs] == [42, 1729, 3120]
+    assert not grid.left_out
+    other = Grid.of([*newer[:2], changed(MINLOSS[2], decay=0.5)])
+    assert [record.seed for record in other.runs] == [42, 1729]
+
+
 def test_small_bins_are_joined_and_unknown_totals_left_out():
     total = np.array([1] * 5 + [2] * 40 + [3] * 10 + [7] * 12 + [-1] * 9)
     bins = bins_of(fake_evaluation(np.ones(len(total), bool), total))

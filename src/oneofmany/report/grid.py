@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oneofmany.evaluation.record import Evaluation, Record, Subset
+from oneofmany.evaluation.record import Evaluation, Record, Subset, flattened
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 
 TASKS = ("nqueens", "futoshiki", "sudoku")
@@ -147,13 +146,13 @@ class Grid:
         mean on dev.
         """
         left_out: list[tuple[str, str]] = []
-        recipes: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
+        recipes: dict[str, list[tuple[dict[str, Any], dict[int, Record]]]] = defaultdict(list)
         apart: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
         for record in records:
             if record.apart:
                 seeds = apart[record.recipe, record.apart]
             else:
-                seeds = recipes[record.recipe][json.dumps(deciding(record), sort_keys=True)]
+                seeds = _with_settings_of(record, recipes[record.recipe])
             if not record.finished:
                 left_out.append((record.name, "it is not finished"))
             elif record.seed in seeds:
@@ -162,7 +161,7 @@ class Grid:
                 seeds[record.seed] = record
         runs: list[Record] = []
         for groups in recipes.values():
-            kept, *others = sorted(groups.values(), key=_preference)
+            kept, *others = sorted((seeds for _, seeds in groups), key=_preference)
             runs += kept.values()
             why = "other settings of the same recipe have more seeds or are better on dev"
             left_out += [(record.name, why) for other in others for record in other.values()]
@@ -186,6 +185,16 @@ class Grid:
         for record in self.runs:
             found[record.recipe].append(record)
         return list(found.values())
+
+
+def _with_settings_of(record: Record, groups: list[tuple[dict[str, Any], dict[int, Record]]]) -> dict[int, Record]:
+    """The runs with the settings of a record. A setting that only one of two versions has is not compared."""
+    own = flattened(deciding(record))
+    for settings, seeds in groups:
+        if all(settings[name] == own[name] for name in settings.keys() & own.keys()):
+            return seeds
+    groups.append((own, {}))
+    return groups[-1][1]
 
 
 def _place(record: Record) -> tuple[str | int, ...]:
