@@ -8,14 +8,14 @@ from statistics import fmean
 from oneofmany.evaluation.record import SUBSETS, Record, flattened
 from oneofmany.report.grid import Grid, commands_of, deciding, dev_score, name_of, order_of, over_dev
 from oneofmany.report.table import Cell, Column, Table, columns
-from reproduction.runs import TABLE_2, TUNING, apart_in, base_of, base_variant, table_2
+from reproduction.runs import TABLE_2, TUNING, apart_in, base_of, base_variant, change_of, table_2
 
 
 def tuning(grid: Grid) -> Table:
     """Every setting that was tried, on dev; the best is bold, and one is used."""
     groups: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in apart_in(grid, TUNING):
-        groups[base_of(record)][record.apart].append(record)
+        groups[base_of(record)][_point(record)].append(record)
     rows, counts = [], defaultdict(set)
     for points in sorted((list(points.values()) for points in groups.values()), key=lambda found: _place(found[0][0])):
         first, most = points[0][0], max(map(len, points))
@@ -28,7 +28,11 @@ def tuning(grid: Grid) -> Table:
         used = _used(grid, [records[0] for records in points])
         for records in points:
             made = commands_of(records)
-            row = [Cell(name_of(first.task)), Cell(label), Cell(_point(records[0]))]
+            row = [
+                Cell(name_of(first.task)),
+                Cell(label),
+                Cell(_point(records[0]).replace(",", ", ") or "as the recipe"),
+            ]
             for subset in SUBSETS:
                 summary = over_dev(records, subset)
                 best = subset == (first.setting("select_on") or "overall")
@@ -74,7 +78,8 @@ def _place(record: Record) -> tuple[object, ...]:
 
 
 def _point(record: Record) -> str:
-    return record.apart.removeprefix(TUNING).strip("/").replace(",", ", ") or "as the recipe"
+    """The setting that was tried: what the recipe's name adds, or else the folder of the record."""
+    return change_of(record) or record.apart.removeprefix(TUNING).strip("/")
 
 
 def _used(grid: Grid, records: list[Record]) -> list[Record]:
