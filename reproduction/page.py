@@ -15,6 +15,7 @@ from reproduction.agreement import agreement, agreement_by_mean, ms_order, summa
 from reproduction.budgets import cost, schedule
 from reproduction.claims import FAILS, HOLDS, UNKNOWN, CheckedClaim, check_claims
 from reproduction.comparisons import seed_gains, significance, unique_training
+from reproduction.conditions import conditions
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
 from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
@@ -66,7 +67,19 @@ def paper_tables(grid: Grid) -> list[Table]:
 def our_tables(grid: Grid) -> list[Table]:
     """Every table of our network, in order, including those that no run fills."""
     rest = other_data(ours(grid), in_a_table)
-    tables = (main_table, each_run, objectives, sizes, steps, starts, listed, fixed_givens, splits, experiments)
+    tables = (
+        main_table,
+        conditions,
+        each_run,
+        objectives,
+        sizes,
+        steps,
+        starts,
+        listed,
+        fixed_givens,
+        splits,
+        experiments,
+    )
     return [
         *(table(grid) for table in (*tables, our_repeated)),
         replace(rest, name="our-other-data", title=f"Our network: {rest.title.lower()}"),

@@ -7,7 +7,7 @@ import sys
 import torch
 
 import oneofmany.training.trainer as trainer_module
-from oneofmany.cli import run
+from oneofmany.cli import leave, run
 from oneofmany.runs.folder import RunFolder
 
 
@@ -30,4 +30,4 @@ def main(plan):
 
 if __name__ == "__main__":
     with open(sys.argv[1]) as file:
-        sys.exit(main(json.load(file)))
+        leave(main(json.load(file)))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from oneofmany.files import FULL_DISK
 
@@ -39,7 +39,17 @@ OWN_ARGUMENTS = ("train", "sweep")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exits with 0, 1 (failed) or 2 (bad input, one sentence on stderr)."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    leave(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def leave(code: int) -> NoReturn:
+    """End this process with an exit code."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        # Threads of Gloo outlive their process group and can abort a process of torchrun that exits the usual way.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
