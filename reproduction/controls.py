@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from oneofmany.evaluation.record import SUBSETS, Record
 from oneofmany.report.cells import (
+    SAME_ACCURACY,
     accuracy_cell,
     against,
     count_cell,
@@ -167,7 +168,8 @@ def other_settings(grid: Grid) -> Table:
             Column("seeds"),
         ),
         tuple(rows),
-        "Dev queries, the kept weights; in brackets the 95 % interval over seeds. Table 2: its runs with these seeds.",
+        "Dev queries, the kept weights; in brackets the 95 % interval over seeds. Table 2: its runs with these seeds. "
+        f"{SAME_ACCURACY}",
         labels=4,
     )
 

@@ -17,6 +17,7 @@ from reproduction.paper import EXAMPLE_2_BOUNDARY, STANDARD_ERRORS, TABLE_2
 from reproduction.publish import read_grid
 from reproduction.tests.our_records import our_runs
 from reproduction.tests.paper_records import table_2
+from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 
 
 def test_all_figures_are_there():
@@ -78,9 +79,11 @@ def test_answers_count_what_the_tables_count():
     grid = read_grid()
     text, last = reproduction_answer(grid), agreement(grid).rows[-1]
     assert f"**{last[4].text} means agree" in text
-    assert f"single seed chose, {last[5].text} agree" in text
+    assert f"single seed chose it is {last[6].text}" in text
+    assert f"flat bound of 2 points {last[5].text} agree" in text
     verdicts = [claim.ours.verdict for claim in check_claims(grid)]
-    assert f"15 claims, {verdicts.count('holds')} hold and {verdicts.count('does not hold')} do not" in text
+    counts = [verdicts.count(verdict) for verdict in (SUPPORTED, CONTRADICTED, UNDECIDED)]
+    assert re.search("15 claims, {} (is|are) supported, {} contradicted and {} undecided at".format(*counts), text)
     text = results_answer(Grid.of(our_runs(queries=30)))
     for row in main_table(Grid.of(our_runs(queries=30))).rows:
         if row[0].text != "Futoshiki 6, 20 blanks" and row[1].text == "MinLoss":

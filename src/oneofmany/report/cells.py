@@ -8,10 +8,15 @@ import numpy as np
 
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
 from oneofmany.evaluation.scores import Score
-from oneofmany.evaluation.statistics import SeedSummary, mcnemar
-from oneofmany.report.grid import commands_of, over_dev, over_runs, summarise, test_evaluation
+from oneofmany.evaluation.statistics import SeedSummary, mcnemar, p_text
+from oneofmany.report.grid import commands_of, over_dev, over_evaluations, over_runs, test_evaluation
 from oneofmany.report.table import Cell, signed
 
+SAME_ACCURACY = (
+    "(queries): all seeds have the same accuracy, so the interval is Wilson's over the queries of one run, which all "
+    "runs share."
+)
+"""The note of a table that shows ``with_interval``."""
 Runs = Sequence[tuple[Record, Evaluation]]
 """Runs with one evaluation each."""
 
@@ -25,13 +30,17 @@ def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 
 def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
-    """``99.87 [99.70, 100.00]``: the mean over seeds and Student's t interval, cut at 0 and 100; none for one seed."""
+    """``99.87 [99.70, 100.00]``: the mean over seeds and its interval, cut at 0 and 100; none for one seed.
+
+    An interval over queries, because the seeds do not differ, is marked ``(queries)``.
+    """
     if summary is None:
         return Cell()
     text, numbers = f"{summary.mean:.2f}", {"mean": summary.mean}
     if summary.low is not None and summary.high is not None:
-        text += f" [{max(summary.low, 0):.2f}, {min(summary.high, 100):.2f}]"
-        numbers |= {"low": summary.low, "high": summary.high}
+        low, high = max(summary.low, 0.0), min(summary.high, 100.0)
+        text += f" [{low:.2f}, {high:.2f}]" + (" (queries)" if summary.over == "queries" else "")
+        numbers |= {"low": low, "high": high}
     return Cell(text, numbers, commands, best=top)
 
 
@@ -61,7 +70,7 @@ def commands(runs: Runs) -> tuple[str, ...]:
 
 def summary_of(runs: Runs, subset: Subset) -> SeedSummary | None:
     """Accuracy over seeds, in percent."""
-    return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in runs)
+    return over_evaluations(runs, subset)
 
 
 def accuracy_cells(runs: Runs) -> list[Cell]:
@@ -90,7 +99,7 @@ def against(runs: Runs, others: Runs) -> Cell:
         other, theirs = by_seed.get(record.seed, (record, evaluation))
         if other is not record and theirs.data.checksum == evaluation.data.checksum:
             found = mcnemar(evaluation.valid, theirs.valid)
-            return Cell(f"{found.p:.3g}", {"p": found.p}, commands([(record, evaluation), (other, theirs)]))
+            return Cell(p_text(found.p), {"p": found.p}, commands([(record, evaluation), (other, theirs)]))
     return Cell()
 
 

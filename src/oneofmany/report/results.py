@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Scores, Subset
 from oneofmany.evaluation.statistics import gain
 from oneofmany.report.cells import (
+    SAME_ACCURACY,
     Runs,
     against,
     commands,
@@ -85,7 +86,7 @@ def by_recipe(grid: Grid) -> Table:
         ),
         tuple(rows),
         "An answer is right if it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
-        "interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries.",
+        f"interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries. {SAME_ACCURACY}",
         labels=2,
     )
 
