@@ -43,9 +43,9 @@ def reproduction_answer(grid: Grid) -> str:
     sentences += [
         f"On MS queries the paper's order of the objectives holds in {_of([one is True for one in held])} tasks.",
         f"Of the paper's {counts.total()} claims, {counts[SUPPORTED]} {'is' if counts[SUPPORTED] == 1 else 'are'} "
-        f"supported, {counts[CONTRADICTED]} contradicted "
-        f"and {counts[UNDECIDED]} undecided at the {100 * LEVEL:.0f} % level (Holm); without the correction "
-        f"{plain[SUPPORTED]}, {plain[CONTRADICTED]} and {plain[UNDECIDED]}.",
+        f"supported, {counts[CONTRADICTED]} contradicted and {counts[UNDECIDED]} undecided at the "
+        f"{100 * LEVEL:.0f} % level (Holm); without the correction {plain[SUPPORTED]}, "
+        f"{plain[CONTRADICTED]} and {plain[UNDECIDED]}.",
     ]
     return "\n".join(sentences)
 

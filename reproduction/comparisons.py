@@ -75,8 +75,8 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
             ),
         ),
         tuple(rows),
-        "The runs that the dev set picks, on the whole test set; two-sided. Empty if the two were not evaluated on the "
-        "same data.",
+        "The runs that the dev set picks, on the whole test set; two-sided, not corrected. Empty if the two were not "
+        "evaluated on the same data.",
     )
 
 

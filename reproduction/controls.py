@@ -83,7 +83,8 @@ def second_phase(grid: Grid) -> Table:
         ),
         tuple(rows),
         "In the paper only I-ExplR and SelectR get a second phase after a trained network. Ahead by: SelectR's mean "
-        "minus this one over the seeds that both have, in points. p: exact McNemar test with the first of these seeds.",
+        "minus this one over the seeds that both have, in points. p: exact McNemar test with the first of these seeds, "
+        "not corrected for the number of tests.",
         labels=5,
     )
 

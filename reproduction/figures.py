@@ -96,7 +96,8 @@ def results_chart(grid: Grid) -> Chart | None:
         "results",
         "Our network and the paper's best",
         f"Accuracy on the test sets. Ours: {name_of(MAIN_OBJECTIVE)}, mean over seeds with Student's t interval "
-        "(95 %). The paper's: SelectR, mean of three seeds with two standard errors.",
+        "(95 %), or Wilson's over the queries if the seeds do not differ. The paper's: SelectR, "
+        "mean of three seeds with two standard errors.",
         partial(_draw, panels=[points], titles=[""], labels=labels, axis="accuracy, %"),
         tuple(dict.fromkeys(made)),
         size=(WIDTH, 3.0),

@@ -6,7 +6,7 @@ import pytest
 
 from oneofmany.report import Grid
 from report.records import fake_grid
-from reproduction.agreement import agreement, compare
+from reproduction.agreement import LESS_MS, ONE_SEED, agreement, before, compare
 from reproduction.answers import ANSWERS, reproduction_answer, results_answer
 from reproduction.claims import check_claims
 from reproduction.example2 import boundaries
@@ -15,6 +15,7 @@ from reproduction.ours import main_table
 from reproduction.page import all_charts
 from reproduction.paper import EXAMPLE_2_BOUNDARY, STANDARD_ERRORS, TABLE_2
 from reproduction.publish import read_grid
+from reproduction.replication import exact_replication
 from reproduction.tests.our_records import our_runs
 from reproduction.tests.paper_records import table_2
 from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
@@ -81,6 +82,12 @@ def test_answers_count_what_the_tables_count():
     assert f"**{last[4].text} means agree" in text
     assert f"single seed chose it is {last[6].text}" in text
     assert f"flat bound of 2 points {last[5].text} agree" in text
+    # Before both changes that were made after test results were read.
+    first = before(grid, ONE_SEED, LESS_MS)
+    assert f"sampling grid too {sum(one.agrees for one in first)} of 63" in text
+    assert len({one.objective for one in first}) == 7
+    expected = exact_replication()
+    assert f"would score {expected.mean:.0f} [{expected.low}, {expected.high}]" in text
     verdicts = [claim.ours.verdict for claim in check_claims(grid)]
     counts = [verdicts.count(verdict) for verdict in (SUPPORTED, CONTRADICTED, UNDECIDED)]
     assert re.search("15 claims, {} (is|are) supported, {} contradicted and {} undecided at".format(*counts), text)

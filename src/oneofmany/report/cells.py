@@ -9,13 +9,10 @@ import numpy as np
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
 from oneofmany.evaluation.scores import Score
 from oneofmany.evaluation.statistics import SeedSummary, mcnemar, p_text
-from oneofmany.report.grid import commands_of, over_dev, over_evaluations, over_runs, test_evaluation
+from oneofmany.report.grid import commands_of, over_dev, over_runs, summary_of, test_evaluation
 from oneofmany.report.table import Cell, signed
 
-SAME_ACCURACY = (
-    "(queries): all seeds have the same accuracy, so the interval is Wilson's over the queries of one run, which all "
-    "runs share."
-)
+SAME_ACCURACY = "(queries): all seeds have the same accuracy, so the interval is Wilson's over the queries of one run."
 """The note of a table that shows ``with_interval``."""
 Runs = Sequence[tuple[Record, Evaluation]]
 """Runs with one evaluation each."""
@@ -66,11 +63,6 @@ def test_commands(records: Sequence[Record]) -> tuple[str, ...]:
 def commands(runs: Runs) -> tuple[str, ...]:
     """The commands that trained and evaluated."""
     return commands_of((record for record, _ in runs), (evaluation for _, evaluation in runs))
-
-
-def summary_of(runs: Runs, subset: Subset) -> SeedSummary | None:
-    """Accuracy over seeds, in percent."""
-    return over_evaluations(runs, subset)
 
 
 def accuracy_cells(runs: Runs) -> list[Cell]:

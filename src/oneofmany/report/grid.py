@@ -107,48 +107,37 @@ def commands_of(records: Iterable[Record], evaluations: Iterable[Evaluation | No
 
 def over_runs(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
     """Accuracy over seeds on the test set, in percent: mean, best by dev, standard error and interval."""
-    return over_evaluations(tested(records), subset)
+    return summary_of(tested(records), subset)
 
 
-def over_evaluations(runs: Sequence[tuple[Record, Evaluation]], subset: Subset) -> SeedSummary | None:
+def summary_of(runs: Sequence[tuple[Record, Evaluation]], subset: Subset) -> SeedSummary | None:
     """The same for runs with one evaluation each."""
-    scores = [(record, evaluation.scores.of(subset)) for record, evaluation in runs]
-    return summarise(((record, score.accuracy) for record, score in scores), _fewest(s.total for _, s in scores))
+    scores = [evaluation.scores.of(subset) for _, evaluation in runs]
+    shares = [(record, score.accuracy) for (record, _), score in zip(runs, scores, strict=True)]
+    return summarise(shares, [score.total for score in scores])
 
 
-def over_dev(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
+def over_dev(records: Sequence[Record], subset: Subset) -> SeedSummary | None:
     """The same on the validation (dev) queries, for the kept weights, as training measured it."""
-    records = list(records)
-    queries = _fewest(_dev_queries(record, subset) for record in records)
-    return summarise(((record, record.dev and record.dev.of(subset)) for record in records), queries)
+    queries = [record.data["dev"].count(subset) for record in records if "dev" in record.data]
+    return summarise([(record, record.dev and record.dev.of(subset)) for record in records], queries)
 
 
-def summarise(shares: Iterable[tuple[Record, float | None]], queries: int | None = None) -> SeedSummary | None:
+def summarise(shares: Iterable[tuple[Record, float | None]], queries: Sequence[int | None] = ()) -> SeedSummary | None:
     """Mean, best by dev, standard error and interval of one share per run, in percent; None without a number.
 
-    Seeds that do not differ say nothing about chance: with ``queries``, the number of queries of one run, their
-    interval is Wilson's over the queries. The queries are not pooled, because the seeds share them.
+    If the seeds do not differ and ``queries``, the number of queries of each run, is known, the interval is Wilson's
+    over the queries. They are not pooled, because the seeds share them.
     """
     known = [(share, dev_score(record)) for record, share in shares if share is not None]
     if not known:
         return None
     found = over_seeds([100 * share for share, _ in known], [dev for _, dev in known])
-    if len(known) == 1 or len({share for share, _ in known}) > 1 or not queries:
+    fewest = min(filter(None, queries), default=0)
+    if len(known) == 1 or len({share for share, _ in known}) > 1 or not fewest:
         return found
-    low, high = (100 * end for end in wilson(round(known[0][0] * queries), queries))
-    return replace(found, low=low, high=high, over="queries")
-
-
-def _dev_queries(record: Record, subset: Subset) -> int | None:
-    """The number of dev queries of a subset, if the record has it."""
-    about = record.data.get("dev")
-    if about is None or subset == "overall" or about.ms_queries is None:
-        return about.queries if about is not None and subset == "overall" else None
-    return about.ms_queries if subset == "ms" else about.queries - about.ms_queries
-
-
-def _fewest(totals: Iterable[int | None]) -> int | None:
-    return min((total for total in totals if total), default=None)
+    low, high = wilson(round(known[0][0] * fewest), fewest)
+    return replace(found, low=100 * low, high=100 * high, over="queries")
 
 
 @dataclass(frozen=True)

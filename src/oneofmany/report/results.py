@@ -113,7 +113,7 @@ def compared(grid: Grid) -> Table:
         (*columns(("task", "objectives"), (ACCURACIES, ("", ("p",)))), Column("seeds")),
         tuple(rows),
         "Best: on all queries. Differences over the seeds that both have, with Student's t interval (95 %) if there "
-        "are several. p: exact McNemar test on all queries, with the first of these seeds.",
+        "are several. p: exact McNemar test on all queries, with the first of these seeds, not corrected.",
         labels=2,
     )
 
