@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from oneofmany.evaluation.statistics import gain, mcnemar
-from oneofmany.report.cells import accuracy_cell, difference, number_cell, seeds_cell, test_commands
+from oneofmany.evaluation.statistics import gain, mcnemar, p_text
+from oneofmany.report.cells import difference, number_cell, test_commands
 from oneofmany.report.grid import TASKS, Grid, name_of, over_runs
 from oneofmany.report.table import Cell, Column, Table, columns, signed, slug
 from reproduction import paper
+from reproduction.cells import accuracy_cell, seeds_cell
 from reproduction.runs import Schedule, by_seed, compared_pair, counting, unique_runs
 
 
@@ -53,7 +54,7 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
     """McNemar's exact test of SelectR against MinLoss: the runs that dev picks, on the whole test set."""
     schedule, rows = schedule or counting(grid), []
     for task, variant in schedule.variants.items():
-        published = Cell(f"{paper.MCNEMAR[task]:.3g}", {"p": paper.MCNEMAR[task]})
+        published = Cell(p_text(paper.MCNEMAR[task]), {"p": paper.MCNEMAR[task]})
         pair = compared_pair(grid, task, variant)
         if pair is None:
             rows.append((Cell(name_of(task)), *[Cell()] * 5, published))
@@ -63,7 +64,7 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
         found = mcnemar(first, second)
         both, neither = int((first & second).sum()), int((~first & ~second).sum())
         counts = [Cell(f"{n:,}", {"": n}, commands) for n in (found.only_first, found.only_second, both, neither)]
-        rows.append((Cell(name_of(task)), *counts, Cell(f"{found.p:.3g}", {"p": found.p}, commands), published))
+        rows.append((Cell(name_of(task)), *counts, Cell(p_text(found.p), {"p": found.p}, commands), published))
     return Table(
         slug("mcnemar", schedule.name),
         "SelectR against MinLoss: exact McNemar test" + schedule.title,
@@ -75,8 +76,8 @@ def significance(grid: Grid, schedule: Schedule | None = None) -> Table:
             ),
         ),
         tuple(rows),
-        "The runs that the dev set picks, on the whole test set; two-sided. Empty if the two were not evaluated on the "
-        "same data.",
+        "The runs that the dev set picks, on the whole test set; two-sided, not corrected. Empty if the two were not "
+        "evaluated on the same data.",
     )
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
-from oneofmany.report.cells import Runs, accuracy_cells, commands, count_cell, summary_of
+from oneofmany.report.cells import Runs, commands, count_cell
 from oneofmany.report.figures import legend
-from oneofmany.report.grid import Grid, name_of, summarise, variant_of
+from oneofmany.report.grid import Grid, name_of, summarise, summary_of, variant_of
 from oneofmany.report.results import ACCURACIES, WAYS, scores_of
 from oneofmany.report.table import Cell, Column, Table, columns
 from oneofmany.report.themes import Chart, Theme
+from reproduction.cells import accuracy_cells
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, TESTS, method_of, on
 from reproduction.runs import OUR_VARIANT, ours
 

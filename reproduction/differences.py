@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from oneofmany.evaluation.record import SUBSETS, Record, flattened
-from oneofmany.report.cells import accuracy_cells, against
+from oneofmany.report.cells import against
 from oneofmany.report.grid import Grid, deciding, name_of, tested
 from oneofmany.report.table import Cell, Table, columns
+from reproduction.cells import accuracy_cells
 from reproduction.runs import goes_on
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from oneofmany.evaluation.record import SUBSETS, Record
-from oneofmany.report.cells import accuracy_cells, count_cell, dev_cells, training_cell
+from oneofmany.report.cells import count_cell, training_cell
 from oneofmany.report.grid import Grid, name_of
 from oneofmany.report.results import ACCURACIES
 from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.cells import accuracy_cells, dev_cells
 from reproduction.differences import changes, different, repeated_runs
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, on
 from reproduction.runs import EXPERIMENTS, OUR_VARIANT, base_of, ours, train_name

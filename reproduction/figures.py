@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from oneofmany.evaluation.record import Subset
-from oneofmany.report.cells import commands, summary_of
+from oneofmany.report.cells import commands
 from oneofmany.report.figures import legend
-from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of
+from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, summary_of
 from oneofmany.report.themes import Chart, Theme
 from reproduction import paper
 from reproduction.agreement import compare, compared_commands
@@ -96,7 +96,8 @@ def results_chart(grid: Grid) -> Chart | None:
         "results",
         "Our network and the paper's best",
         f"Accuracy on the test sets. Ours: {name_of(MAIN_OBJECTIVE)}, mean over seeds with Student's t interval "
-        "(95 %). The paper's: SelectR, mean of three seeds with two standard errors.",
+        "(95 %), or Wilson's over the queries if the seeds do not differ. The paper's: SelectR, "
+        "mean of three seeds with two standard errors.",
         partial(_draw, panels=[points], titles=[""], labels=labels, axis="accuracy, %"),
         tuple(dict.fromkeys(made)),
         size=(WIDTH, 3.0),

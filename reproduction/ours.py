@@ -9,21 +9,21 @@ import numpy as np
 
 from oneofmany.evaluation.record import SUBSETS, Record
 from oneofmany.report.cells import (
+    SAME_ACCURACY,
     Runs,
-    accuracy_cells,
     against,
     commands,
     count_cell,
     number_cell,
-    summary_of,
     training_cell,
     wilson_cell,
     with_interval,
 )
-from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, variant_of
+from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, summary_of, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction import paper
 from reproduction.blind import without_inequalities
+from reproduction.cells import accuracy_cells
 from reproduction.paper import TEST_SIZES
 from reproduction.runs import OUR_VARIANT, ours
 
@@ -35,7 +35,7 @@ TESTS = {
     "sudoku-test": ("sudoku", "Sudoku 9"),
 }
 """Name of a test set -> its task and its title."""
-INTERVALS = "Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100."
+INTERVALS = f"Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100. {SAME_ACCURACY}"
 
 SOLUTIONS = ((1, 1), (2, 5), (6, 15), (16, 50))
 """Bins of the number of solutions, both ends included."""

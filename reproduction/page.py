@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from oneofmany.report.results import every_run, other_data, several_starts
 from reproduction import paper
 from reproduction.agreement import agreement, agreement_by_mean, ms_order, summary
 from reproduction.budgets import cost, schedule
-from reproduction.claims import FAILS, HOLDS, UNKNOWN, CheckedClaim, check_claims
+from reproduction.claims import METHOD, CheckedClaim, check_claims, measured, tally
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.conditions import conditions
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
@@ -26,8 +25,13 @@ from reproduction.ours import each_run, fixed_givens, main_table, objectives
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
 from reproduction.runs import counting, others, ours, schedules
 from reproduction.tuning import tuning
+from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 
-TALLY = {HOLDS: "of the paper's claims hold", FAILS: "do not hold", UNKNOWN: "need more runs"}
+TALLY = {
+    SUPPORTED: "of the paper's claims are supported",
+    CONTRADICTED: "are contradicted",
+    UNDECIDED: "are undecided",
+}
 TEMPLATE = Path(__file__).parent / "claims.html"
 
 
@@ -92,16 +96,16 @@ def all_charts(grid: Grid) -> list[Chart]:
 
 
 def claims_html(grid: Grid, claims: Sequence[CheckedClaim]) -> str:
-    """The list of claims with our verdicts and the numbers; empty if the runs decide none of them."""
+    """The list of claims with our verdicts and the numbers; empty without runs."""
     from jinja2 import Environment, StrictUndefined
 
-    counts = Counter(claim.ours.verdict for claim in claims)
-    if counts[UNKNOWN] == len(claims):
+    if not measured(claims):
         return ""
+    counts = tally(claims)
     pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         claims=claims,
         verdicts=[(verdict, counts[verdict], words) for verdict, words in TALLY.items() if counts[verdict]],
-        unknown=UNKNOWN,
         schedule=str(counting(grid)),
+        method=METHOD,
     )

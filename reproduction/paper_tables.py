@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from oneofmany.evaluation.record import SUBSETS, DataInfo, Evaluation
-from oneofmany.report.cells import accuracy_cell, difference, seeds_cell, test_commands, with_error
+from oneofmany.report.cells import difference, test_commands
 from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, over_runs
 from oneofmany.report.table import Cell, Column, Table, columns, slug
 from reproduction import paper
+from reproduction.cells import accuracy_cell, seeds_cell, with_error
 from reproduction.runs import Schedule, counting
 
 
@@ -105,7 +106,8 @@ def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
                     row += [Cell(), Cell()]
                 else:
                     row.append(with_error(ours.mean, ours.standard_error, test_commands(records)))
-                    row.append(Cell(f"{ours.low:.1f} – {ours.high:.1f}", {"low": ours.low, "high": ours.high}))
+                    low, high = max(ours.low, 0.0), min(ours.high, 100.0)
+                    row.append(Cell(f"{low:.1f} – {high:.1f}", {"low": low, "high": high}))
                 row.append(with_error(paper.TABLE_2[cell].mean, paper.STANDARD_ERRORS[cell]))
             rows.append((*row, seeds_cell(records)))
     each = ("ours", "95 % interval", "paper")
@@ -115,6 +117,6 @@ def standard_errors(grid: Grid, schedule: Schedule | None = None) -> Table:
         (*columns(("task", "objective"), ((name_of(s), each) for s in SUBSETS)), Column("seeds")),
         tuple(rows),
         "Standard error: standard deviation (n - 1) divided by the square root of n. The interval is Student's t over "
-        f"seeds. {paper.SWAPPED_HEADERS}",
+        f"seeds, cut at 0 and 100. {paper.SWAPPED_HEADERS}",
         labels=2,
     )

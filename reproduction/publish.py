@@ -21,7 +21,7 @@ from oneofmany.report import Grid, Table
 from oneofmany.report.page import render
 from reproduction.answers import ANSWERS
 from reproduction.bundle import markdown as cards
-from reproduction.claims import UNKNOWN, check_claims, claims_markdown
+from reproduction.claims import check_claims, claims_markdown, measured
 from reproduction.commands import FILE, commands_page
 from reproduction.figures import page_charts
 from reproduction.page import all_tables, sections
@@ -65,9 +65,9 @@ def block(table: Table, commands: str = "") -> str:
 
 
 def claims(grid: Grid) -> str:
-    """The paper's claims with our verdicts, or one sentence if the runs decide none of them."""
+    """The paper's claims with our verdicts, or one sentence without runs."""
     checked = check_claims(grid)
-    if all(claim.ours.verdict == UNKNOWN for claim in checked):
+    if not measured(checked):
         return f"{NOTHING}\n"
     return f"{claims_markdown(checked)}\n{counting(grid)}\n"
 

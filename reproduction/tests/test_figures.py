@@ -6,7 +6,7 @@ import pytest
 
 from oneofmany.report import Grid
 from report.records import fake_grid
-from reproduction.agreement import agreement, compare
+from reproduction.agreement import LESS_MS, ONE_SEED, agreement, before, compare
 from reproduction.answers import ANSWERS, reproduction_answer, results_answer
 from reproduction.claims import check_claims
 from reproduction.example2 import boundaries
@@ -15,8 +15,10 @@ from reproduction.ours import main_table
 from reproduction.page import all_charts
 from reproduction.paper import EXAMPLE_2_BOUNDARY, STANDARD_ERRORS, TABLE_2
 from reproduction.publish import read_grid
+from reproduction.replication import exact_replication
 from reproduction.tests.our_records import our_runs
 from reproduction.tests.paper_records import table_2
+from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 
 
 def test_all_figures_are_there():
@@ -78,9 +80,17 @@ def test_answers_count_what_the_tables_count():
     grid = read_grid()
     text, last = reproduction_answer(grid), agreement(grid).rows[-1]
     assert f"**{last[4].text} means agree" in text
-    assert f"single seed chose, {last[5].text} agree" in text
+    assert f"single seed chose it is {last[6].text}" in text
+    assert f"flat bound of 2 points {last[5].text} agree" in text
+    # Before both changes that were made after test results were read.
+    first = before(grid, ONE_SEED, LESS_MS)
+    assert f"sampling grid too {sum(one.agrees for one in first)} of 63" in text
+    assert len({one.objective for one in first}) == 7
+    expected = exact_replication()
+    assert f"would score {expected.mean:.0f} [{expected.low}, {expected.high}]" in text
     verdicts = [claim.ours.verdict for claim in check_claims(grid)]
-    assert f"15 claims, {verdicts.count('holds')} hold and {verdicts.count('does not hold')} do not" in text
+    counts = [verdicts.count(verdict) for verdict in (SUPPORTED, CONTRADICTED, UNDECIDED)]
+    assert re.search("15 claims, {} (is|are) supported, {} contradicted and {} undecided at".format(*counts), text)
     text = results_answer(Grid.of(our_runs(queries=30)))
     for row in main_table(Grid.of(our_runs(queries=30))).rows:
         if row[0].text != "Futoshiki 6, 20 blanks" and row[1].text == "MinLoss":

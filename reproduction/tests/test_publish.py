@@ -116,7 +116,7 @@ def test_a_page_of_the_papers_networks(root):
     part = page.read_text()
     assert 0 < part.count(NOTHING) < len(blocks)
     assert "| 7 of 21 | Naive 1729, 3120;" in part
-    assert "**not enough runs**" in part
+    assert "**undecided** (p = " in part
     write(root / "reproduction" / "records" / "paper", every)
     publish(root)
     assert stale(root) == []

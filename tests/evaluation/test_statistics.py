@@ -10,10 +10,11 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
 from oneofmany import evaluation
-from oneofmany.evaluation import gain, mcnemar, over_seeds
+from oneofmany.evaluation import gain, holm, mcnemar, over_seeds, p_text, t_test
 
 shares = st.lists(st.integers(0, 10_000).map(lambda n: n / 10_000), min_size=2, max_size=8)
 
@@ -71,6 +72,41 @@ def test_mcnemar(table):
     assert mcnemar(second, first).p == pytest.approx(found.p)
 
 
+@given(
+    values=st.lists(st.integers(-1000, 1000), min_size=2, max_size=6).filter(lambda v: len(set(v)) > 1),
+    bound=st.integers(-50, 50),
+)
+def test_t_test(values, bound):
+    found = t_test(values, bound)
+    sides = ("two-sided", "greater", "less")
+    expected = [scipy.stats.ttest_1samp(values, bound, alternative=side).pvalue for side in sides]
+    assert [found.two_sided, found.greater, found.less] == pytest.approx(expected, rel=1e-6)
+    paired = gain(dict(enumerate(values)), dict.fromkeys(range(len(values)), 0.0))
+    assert t_test(list(paired.each.values()), bound) == found
+
+
+def test_no_t_test_without_spread():
+    assert t_test([3.0]) is None
+    assert t_test([0.1, 0.1, 0.1]) is None
+
+
+@given(p=st.lists(st.floats(1e-300, 1), min_size=1, max_size=20), level=st.floats(0.001, 0.5))
+def test_holm(p, level):
+    rejected, adjusted, *_ = multipletests(p, level, method="holm")
+    assert holm(p) == pytest.approx(adjusted)
+    if min(abs(x - level) for x in adjusted) > 1e-9:  # rounding decides otherwise
+        assert [x <= level for x in holm(p)] == list(rejected)
+
+
+def test_no_p_is_zero():
+    assert [p_text(p) for p in (1.0, 0.0531, 2.07e-5, 1.19e-26)] == ["1", "0.0531", "2.07e-05", "1.19e-26"]
+    assert p_text(1e-305) == p_text(0.0) == "< 1e-300"
+    many = np.ones(2000, bool)
+    assert mcnemar(many, ~many).p > 0
+    assert t_test([1.0, 1.0 + 1e-15] * 200).greater > 0
+    assert holm([mcnemar(many, ~many).p]) != [0]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -79,6 +115,7 @@ def test_mcnemar(table):
         (lambda: over_seeds([float("nan")], [1]), "values: expected .* finite"),
         (lambda: over_seeds([1], [float("nan")]), "dev: expected .* finite"),
         (lambda: over_seeds([1, 2], [1, 2], 95), "level: expected a share"),
+        (lambda: holm([0.5, 0.0]), "p_values: expected numbers above 0 and at most 1"),
         (lambda: gain({1: 0.5}, {2: 0.5}), r"baseline: expected the seeds \[1\], got \[2\]"),
         (lambda: mcnemar(np.ones(3, bool), np.ones(2, bool)), "second: expected 3 queries"),
         (lambda: mcnemar(np.ones(3), np.ones(3, bool)), r"first: expected bool \[Q\], got float64 \[3\]"),

@@ -3,13 +3,15 @@
 import csv
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, t
 
+from oneofmany.evaluation.record import DataInfo
 from oneofmany.evaluation.scores import wilson
-from oneofmany.report import Grid
+from oneofmany.report import Grid, cells, grid
 from oneofmany.report.figures import bins_of
 from oneofmany.report.grid import variant_of
 from oneofmany.report.results import by_recipe, compared, every_run, headlines, other_data, several_starts, user_tables
@@ -50,13 +52,42 @@ def test_accuracy_by_recipe_has_the_mean_over_seeds_with_its_interval():
     for cell, shares in zip(row[2:5], ((50, 100, 50), (50, 25, 75), (50, 70, 60)), strict=True):
         half = t.ppf(0.975, 2) * np.std(shares, ddof=1) / math.sqrt(3)
         mean = np.mean(shares)
-        assert cell.numbers == pytest.approx({"mean": mean, "low": mean - half, "high": mean + half})
-        assert cell.text == f"{mean:.2f} [{max(mean - half, 0):.2f}, {min(mean + half, 100):.2f}]"
+        low, high = max(mean - half, 0), min(mean + half, 100)
+        assert cell.numbers == pytest.approx({"mean": mean, "low": low, "high": high})
+        assert cell.text == f"{mean:.2f} [{low:.2f}, {high:.2f}]"
     assert texts(row)[5:] == ["3", "nqueens-test", "10", "123 s, CPU"]
     # With one seed the interval is that over the queries.
     (row,) = by_recipe(Grid.of(MINLOSS[:1])).rows
     low, high = (100 * end for end in wilson(5, 10))
     assert row[4].text == f"50.00 [{low:.1f}, {high:.1f}]"
+
+
+@pytest.mark.parametrize("right", [999, 1000])
+def test_seeds_that_do_not_differ_get_an_interval_over_queries(right):
+    """Not 99.90 [99.90, 99.90]; the queries of the seeds are the same ones and count once."""
+
+    def made(seed, right):
+        evaluation = fake_evaluation(np.arange(1000) < right, np.ones(1000, int))
+        return fake_record("nqueens/minloss", seed, {"nqueens-test": evaluation})
+
+    runs = [made(seed, right) for seed in (1, 2, 3)]
+    low, high = (100 * end for end in wilson(right, 1000))
+    cell = cells.accuracy_cells(grid.tested(runs))[2]
+    assert cell.text == f"{right / 10:.2f} [{low:.2f}, {high:.2f}] (queries)"
+    assert (cell.numbers["low"], cell.numbers["high"]) == pytest.approx((low, high))
+    assert 0 <= low < high <= 100
+    differ = cells.accuracy_cells(grid.tested([*runs[:2], made(3, 990)]))[2]
+    assert "(queries)" not in differ.text
+    assert differ.text.endswith("100.00]")
+    assert 0 <= differ.numbers["low"] < differ.numbers["high"] == 100
+    assert "(queries)" not in cells.accuracy_cells(grid.tested(runs[:1]))[2].text
+
+
+def test_seeds_that_do_not_differ_on_dev():
+    about = {"dev": DataInfo("nqueens-dev", "dead", 500, ms_queries=100)}
+    runs = [replace(fake_record("nqueens/minloss", seed, {}, dev=0.9), data=about) for seed in (1, 2)]
+    low, high = (100 * end for end in wilson(450, 500))
+    assert cells.dev_cells(runs)[2].text == f"90.00 [{low:.2f}, {high:.2f}] (queries)"
 
 
 def test_objectives_are_compared_on_the_same_queries_and_seeds():

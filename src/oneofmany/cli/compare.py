@@ -34,7 +34,7 @@ def compare(
         name: name of the saved predictions.
         as_json: print JSON.
     """
-    from oneofmany.evaluation import compare_runs
+    from oneofmany.evaluation import compare_runs, p_text
 
     compared = compare_runs(first, second, data, name=name)
     if as_json:
@@ -45,7 +45,7 @@ def compare(
     counts = ("only_first", "only_second", "both", "neither")
     names = ["", "queries", "first", "second", *(name.replace("_", " ") for name in counts), "p"]
     table = [
-        [text, one["first"]["total"], one["first"], one["second"], *(one[key] for key in counts), f"{one['p']:.3g}"]
+        [text, one["first"]["total"], one["first"], one["second"], *(one[key] for key in counts), p_text(one["p"])]
         for text, one in ((text, found[subset]) for subset, text in SUBSETS.items())
     ]
     print_table(title, names, table)

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Any
 from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores
 from oneofmany.evaluation.record_file import read_record, save_record
 from oneofmany.evaluation.scores import Score, wilson
-from oneofmany.evaluation.statistics import Gain, McNemar, SeedSummary, gain, mcnemar, over_seeds
+from oneofmany.evaluation.statistics import (
+    Gain,
+    McNemar,
+    SeedSummary,
+    TTest,
+    gain,
+    holm,
+    mcnemar,
+    over_seeds,
+    p_text,
+    t_test,
+)
 
 if TYPE_CHECKING:
     from oneofmany.evaluation.accuracy import Outcomes, Readout, evaluate
@@ -29,16 +40,20 @@ __all__ = [
     "Score",
     "Scores",
     "SeedSummary",
+    "TTest",
     "compare_runs",
     "evaluate",
     "evaluate_run",
     "gain",
+    "holm",
     "load_predictions",
     "mcnemar",
     "over_seeds",
+    "p_text",
     "read_record",
     "save_predictions",
     "save_record",
+    "t_test",
     "wilson",
 ]
 

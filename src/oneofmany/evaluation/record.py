@@ -32,6 +32,12 @@ class DataInfo:
     ms_queries: int | None = None
     solutions_per_ms_query: float | int | None = None
 
+    def count(self, subset: Subset) -> int | None:
+        """The number of queries of a subset; None if it is not known."""
+        if subset == "overall" or self.ms_queries is None:
+            return self.queries if subset == "overall" else None
+        return self.ms_queries if subset == "ms" else self.queries - self.ms_queries
+
 
 @dataclass(frozen=True)
 class Dev:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+
+SMALLEST_P = 1e-300
+"""Smaller p-values are printed as a bound."""
 
 
 @dataclass(frozen=True)
@@ -15,9 +19,10 @@ class SeedSummary:
     Args:
         mean: over the seeds.
         standard_error: sample standard deviation (n - 1) / sqrt(n); None with one seed.
-        low: lower end of the t interval of the mean, not clipped to 0..1; None with one seed.
+        low: lower end of the interval of the mean, not clipped to 0..1; None with one seed.
         high: upper end.
         best: the value of the seed with the best dev accuracy, not the best value.
+        over: what the interval is over: ``seeds`` (Student's t) or, if the seeds do not differ, ``queries`` (Wilson).
     """
 
     mean: float
@@ -25,6 +30,7 @@ class SeedSummary:
     low: float | None
     high: float | None
     best: float
+    over: Literal["seeds", "queries"] = "seeds"
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,21 @@ class Gain:
     standard_error: float | None
     low: float | None
     high: float | None
+
+
+@dataclass(frozen=True)
+class TTest:
+    """p-values of a t test of a mean against a bound.
+
+    Args:
+        two_sided: of the hypothesis that the mean equals the bound.
+        greater: one-sided; small if the mean is above the bound.
+        less: one-sided; small if the mean is below the bound.
+    """
+
+    two_sided: float
+    greater: float
+    less: float
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,38 @@ def gain(values: Mapping[int, float], baseline: Mapping[int, float], level: floa
     return Gain(each, *_interval(list(each.values()), level))
 
 
+def t_test(values: Sequence[float], bound: float = 0.0) -> TTest | None:
+    """Test the mean of one value per seed (a paired difference: ``gain(...).each``) against a bound.
+
+    Return None if there is no test: with one value, or if all values are equal.
+    """
+    array = _finite("values", values)
+    if len(set(array.tolist())) == 1:
+        return None
+    from scipy.stats import t
+
+    statistic, freedom = (array.mean() - bound) / (array.std(ddof=1) / np.sqrt(len(array))), len(array) - 1
+    ends = [t.sf(abs(statistic), freedom) * 2, t.sf(statistic, freedom), t.cdf(statistic, freedom)]
+    return TTest(*(_positive(float(p)) for p in ends))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for their number by Holm's method; those at or below a level are rejected at that level."""
+    array = np.asarray(p_values, float)
+    if not ((array > 0) & (array <= 1)).all():
+        raise ValueError(f"p_values: expected numbers above 0 and at most 1, got {list(p_values)}")
+    order = np.argsort(array, kind="stable")
+    raised = np.maximum.accumulate(array[order] * np.arange(len(array), 0, -1))
+    adjusted = np.empty_like(array)
+    adjusted[order] = np.minimum(raised, 1.0)
+    return adjusted.tolist()
+
+
+def p_text(p: float) -> str:
+    """``0.0123``, or ``< 1e-300`` for what is too small to print; never 0."""
+    return f"{p:.3g}" if p >= SMALLEST_P else f"< {SMALLEST_P:.0e}"
+
+
 def mcnemar(first: np.ndarray, second: np.ndarray) -> McNemar:
     """McNemar's exact test: a binomial test over the queries that exactly one network answered correctly.
 
@@ -93,7 +146,7 @@ def mcnemar(first: np.ndarray, second: np.ndarray) -> McNemar:
         raise ValueError(f"second: expected {len(first)} queries, as many as first, got {len(second)}")
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     apart = only_first + only_second
-    return McNemar(only_first, only_second, float(binomtest(only_first, apart).pvalue) if apart else 1.0)
+    return McNemar(only_first, only_second, _positive(float(binomtest(only_first, apart).pvalue)) if apart else 1.0)
 
 
 def _interval(values: Sequence[float], level: float) -> tuple[float, float | None, float | None, float | None]:
@@ -109,6 +162,11 @@ def _interval(values: Sequence[float], level: float) -> tuple[float, float | Non
     standard_error = float(array.std(ddof=1) / np.sqrt(n))
     half = float(t.ppf((1 + level) / 2, n - 1)) * standard_error
     return mean, standard_error, mean - half, mean + half
+
+
+def _positive(p: float) -> float:
+    """A p-value that rounding made 0 becomes the smallest positive number."""
+    return float(np.clip(p, np.finfo(float).tiny, 1.0))
 
 
 def _finite(name: str, values: Sequence[float]) -> np.ndarray:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
+from oneofmany.evaluation.record import Evaluation, Record
 from oneofmany.evaluation.scores import Score
-from oneofmany.evaluation.statistics import SeedSummary, mcnemar
-from oneofmany.report.grid import commands_of, over_dev, over_runs, summarise, test_evaluation
+from oneofmany.evaluation.statistics import SeedSummary, mcnemar, p_text
+from oneofmany.report.grid import commands_of, test_evaluation
 from oneofmany.report.table import Cell, signed
 
+SAME_ACCURACY = "(queries): all seeds have the same accuracy, so the interval is Wilson's over the queries of one run."
+"""The note of a table that shows ``with_interval``."""
 Runs = Sequence[tuple[Record, Evaluation]]
 """Runs with one evaluation each."""
 
@@ -25,13 +27,17 @@ def mean_and_best(summary: SeedSummary | None, commands: tuple[str, ...], top: b
 
 
 def with_interval(summary: SeedSummary | None, commands: tuple[str, ...], top: bool = False) -> Cell:
-    """``99.87 [99.70, 100.00]``: the mean over seeds and Student's t interval, cut at 0 and 100; none for one seed."""
+    """``99.87 [99.70, 100.00]``: the mean over seeds and its interval, cut at 0 and 100; none for one seed.
+
+    An interval over queries, because the seeds do not differ, is marked ``(queries)``.
+    """
     if summary is None:
         return Cell()
     text, numbers = f"{summary.mean:.2f}", {"mean": summary.mean}
     if summary.low is not None and summary.high is not None:
-        text += f" [{max(summary.low, 0):.2f}, {min(summary.high, 100):.2f}]"
-        numbers |= {"low": summary.low, "high": summary.high}
+        low, high = max(summary.low, 0.0), min(summary.high, 100.0)
+        text += f" [{low:.2f}, {high:.2f}]" + (" (queries)" if summary.over == "queries" else "")
+        numbers |= {"low": low, "high": high}
     return Cell(text, numbers, commands, best=top)
 
 
@@ -44,11 +50,6 @@ def wilson_cell(score: Score | None, commands: tuple[str, ...]) -> Cell:
     return Cell(text, numbers, commands)
 
 
-def accuracy_cell(records: Sequence[Record], subset: Subset, top: bool = False) -> Cell:
-    """Mean and best of the runs' test evaluations."""
-    return mean_and_best(over_runs(records, subset), test_commands(records), top)
-
-
 def test_commands(records: Sequence[Record]) -> tuple[str, ...]:
     """The commands that trained these runs and evaluated them on the test set."""
     return commands_of(records, map(test_evaluation, records))
@@ -57,21 +58,6 @@ def test_commands(records: Sequence[Record]) -> tuple[str, ...]:
 def commands(runs: Runs) -> tuple[str, ...]:
     """The commands that trained and evaluated."""
     return commands_of((record for record, _ in runs), (evaluation for _, evaluation in runs))
-
-
-def summary_of(runs: Runs, subset: Subset) -> SeedSummary | None:
-    """Accuracy over seeds, in percent."""
-    return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in runs)
-
-
-def accuracy_cells(runs: Runs) -> list[Cell]:
-    """OS, MS and overall accuracy over seeds."""
-    return [with_interval(summary_of(runs, subset), commands(runs)) for subset in SUBSETS]
-
-
-def dev_cells(records: Sequence[Record]) -> list[Cell]:
-    """The same on dev, for the kept weights, as training measured it."""
-    return [with_interval(over_dev(records, subset), commands_of(records)) for subset in SUBSETS]
 
 
 def training_cell(records: Sequence[Record]) -> Cell:
@@ -90,7 +76,7 @@ def against(runs: Runs, others: Runs) -> Cell:
         other, theirs = by_seed.get(record.seed, (record, evaluation))
         if other is not record and theirs.data.checksum == evaluation.data.checksum:
             found = mcnemar(evaluation.valid, theirs.valid)
-            return Cell(f"{found.p:.3g}", {"p": found.p}, commands([(record, evaluation), (other, theirs)]))
+            return Cell(p_text(found.p), {"p": found.p}, commands([(record, evaluation), (other, theirs)]))
     return Cell()
 
 
@@ -101,19 +87,9 @@ def difference(one: float, other: float) -> Cell:
     return Cell(signed(points), {"points": points}, tone=tone)
 
 
-def seeds_cell(records: Sequence[Record]) -> Cell:
-    """The number of seeds with a test evaluation."""
-    return count_cell(sum(test_evaluation(record) is not None for record in records))
-
-
 def count_cell(count: int) -> Cell:
     """A count, empty for 0."""
     return Cell(f"{count:,}", {"": count}) if count else Cell()
-
-
-def with_error(mean: float, error: float, commands: tuple[str, ...] = ()) -> Cell:
-    """``77.29 ± 0.38``: a mean and its standard error."""
-    return Cell(f"{mean:.2f} ± {error:.2f}", {"mean": mean, "standard error": error}, commands)
 
 
 def number_cell(value: float | None, form: str = ".2f") -> Cell:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oneofmany.evaluation.record import Evaluation, Record, Subset, flattened
+from oneofmany.evaluation.scores import wilson
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 
 TASKS = ("nqueens", "futoshiki", "sudoku")
@@ -104,19 +105,38 @@ def commands_of(records: Iterable[Record], evaluations: Iterable[Evaluation | No
 
 
 def over_runs(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
-    """Accuracy over seeds on the test set, in percent: mean, best by dev, standard error and t interval."""
-    return summarise((record, evaluation.scores.of(subset).accuracy) for record, evaluation in tested(records))
+    """Accuracy over seeds on the test set, in percent: mean, best by dev, standard error and interval."""
+    return summary_of(tested(records), subset)
 
 
-def over_dev(records: Iterable[Record], subset: Subset) -> SeedSummary | None:
+def summary_of(runs: Sequence[tuple[Record, Evaluation]], subset: Subset) -> SeedSummary | None:
+    """The same for runs with one evaluation each."""
+    scores = [evaluation.scores.of(subset) for _, evaluation in runs]
+    shares = [(record, score.accuracy) for (record, _), score in zip(runs, scores, strict=True)]
+    return summarise(shares, [score.total for score in scores])
+
+
+def over_dev(records: Sequence[Record], subset: Subset) -> SeedSummary | None:
     """The same on the validation (dev) queries, for the kept weights, as training measured it."""
-    return summarise((record, record.dev and record.dev.of(subset)) for record in records)
+    queries = [record.data["dev"].count(subset) for record in records if "dev" in record.data]
+    return summarise([(record, record.dev and record.dev.of(subset)) for record in records], queries)
 
 
-def summarise(shares: Iterable[tuple[Record, float | None]]) -> SeedSummary | None:
-    """Mean, best by dev, standard error and t interval of one share per run, in percent; None without a number."""
-    known = [(100 * share, dev_score(record)) for record, share in shares if share is not None]
-    return over_seeds([share for share, _ in known], [dev for _, dev in known]) if known else None
+def summarise(shares: Iterable[tuple[Record, float | None]], queries: Sequence[int | None] = ()) -> SeedSummary | None:
+    """Mean, best by dev, standard error and interval of one share per run, in percent; None without a number.
+
+    If the seeds do not differ and ``queries``, the number of queries of each run, is known, the interval is Wilson's
+    over the queries. They are not pooled, because the seeds share them.
+    """
+    known = [(share, dev_score(record)) for record, share in shares if share is not None]
+    if not known:
+        return None
+    found = over_seeds([100 * share for share, _ in known], [dev for _, dev in known])
+    fewest = min(filter(None, queries), default=0)
+    if len(known) == 1 or len({share for share, _ in known}) > 1 or not fewest:
+        return found
+    low, high = wilson(round(known[0][0] * fewest), fewest)
+    return replace(found, low=100 * low, high=100 * high, over="queries")
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Scores, Subset
 from oneofmany.evaluation.statistics import gain
 from oneofmany.report.cells import (
+    SAME_ACCURACY,
     Runs,
     against,
     commands,
     count_cell,
     mean_and_best,
     number_cell,
-    summary_of,
     training_cell,
     wilson_cell,
     with_interval,
@@ -27,6 +27,7 @@ from oneofmany.report.grid import (
     order_of,
     shared_data,
     summarise,
+    summary_of,
     test_evaluation,
     tested,
     titled,
@@ -85,7 +86,7 @@ def by_recipe(grid: Grid) -> Table:
         ),
         tuple(rows),
         "An answer is right if it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
-        "interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries.",
+        f"interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries. {SAME_ACCURACY}",
         labels=2,
     )
 
@@ -112,7 +113,7 @@ def compared(grid: Grid) -> Table:
         (*columns(("task", "objectives"), (ACCURACIES, ("", ("p",)))), Column("seeds")),
         tuple(rows),
         "Best: on all queries. Differences over the seeds that both have, with Student's t interval (95 %) if there "
-        "are several. p: exact McNemar test on all queries, with the first of these seeds.",
+        "are several. p: exact McNemar test on all queries, with the first of these seeds, not corrected.",
         labels=2,
     )
 
