@@ -18,32 +18,7 @@ from oneofmany.report.results import by_recipe, compared, every_run, headlines, 
 from oneofmany.report.table import Cell, Column, Table
 
 from .records import changed, fake_evaluation, fake_grid, fake_record
-
-TOTAL = [1] * 6 + [2, 2, 2, 4]
-"""Six OS and four MS queries."""
-
-
-def run(objective, seed, right, dev, **more):
-    """An N-Queens run that answered the queries of these numbers."""
-    valid = np.isin(np.arange(10), right)
-    return fake_record(f"nqueens/{objective}", seed, {"nqueens-test": fake_evaluation(valid, TOTAL, **more)}, dev=dev)
-
-
-# MinLoss: OS 3/6, 6/6, 3/6; MS 2/4, 1/4, 3/4; overall 5, 7, 6 of 10. The dev set picks seed 1729.
-MINLOSS = [
-    run("minloss", 42, [0, 1, 2, 6, 7], 0.5),
-    run("minloss", 1729, [0, 1, 2, 3, 4, 5, 6], 0.9),
-    run("minloss", 3120, [0, 1, 2, 7, 8, 9], 0.7),
-]
-SELECTR = [run("selectr", 42, range(8), 0.6), run("selectr", 1729, range(1, 10), 0.4)]
-
-
-def row_of(table, *labels):
-    return next(row for row in table.rows if [cell.text for cell in row[: len(labels)]] == list(labels))
-
-
-def texts(row):
-    return [cell.text for cell in row]
+from .small_grid import MINLOSS, SELECTR, TOTAL, run, texts
 
 
 def test_accuracy_by_recipe_has_the_mean_over_seeds_with_its_interval():
@@ -70,24 +45,27 @@ def test_seeds_that_do_not_differ_get_an_interval_over_queries(right):
         evaluation = fake_evaluation(np.arange(1000) < right, np.ones(1000, int))
         return fake_record("nqueens/minloss", seed, {"nqueens-test": evaluation})
 
+    def overall(records):
+        return cells.with_interval(grid.over_runs(records, "overall"), ())
+
     runs = [made(seed, right) for seed in (1, 2, 3)]
     low, high = (100 * end for end in wilson(right, 1000))
-    cell = cells.accuracy_cells(grid.tested(runs))[2]
+    cell = overall(runs)
     assert cell.text == f"{right / 10:.2f} [{low:.2f}, {high:.2f}] (queries)"
     assert (cell.numbers["low"], cell.numbers["high"]) == pytest.approx((low, high))
     assert 0 <= low < high <= 100
-    differ = cells.accuracy_cells(grid.tested([*runs[:2], made(3, 990)]))[2]
+    differ = overall([*runs[:2], made(3, 990)])
     assert "(queries)" not in differ.text
     assert differ.text.endswith("100.00]")
     assert 0 <= differ.numbers["low"] < differ.numbers["high"] == 100
-    assert "(queries)" not in cells.accuracy_cells(grid.tested(runs[:1]))[2].text
+    assert "(queries)" not in overall(runs[:1]).text
 
 
 def test_seeds_that_do_not_differ_on_dev():
     about = {"dev": DataInfo("nqueens-dev", "dead", 500, ms_queries=100)}
     runs = [replace(fake_record("nqueens/minloss", seed, {}, dev=0.9), data=about) for seed in (1, 2)]
     low, high = (100 * end for end in wilson(450, 500))
-    assert cells.dev_cells(runs)[2].text == f"90.00 [{low:.2f}, {high:.2f}] (queries)"
+    assert cells.with_interval(grid.over_dev(runs, "overall"), ()).text == f"90.00 [{low:.2f}, {high:.2f}] (queries)"
 
 
 def test_objectives_are_compared_on_the_same_queries_and_seeds():
