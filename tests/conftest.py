@@ -38,3 +38,16 @@ def sudoku17(reference):
     """The 17-clue list: uint8 [49151, 81]."""
     text = "".join(reference("sudoku17.txt").read_text().split())
     return np.frombuffer(text.encode(), np.uint8).reshape(-1, 81) - ord("0")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless Chromium."""
+    from report.browser import Browser, find_chromium
+
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium): pages are not opened in one")
+    window = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield window
+    window.close()

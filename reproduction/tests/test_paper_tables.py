@@ -7,7 +7,7 @@ from oneofmany.report import Grid
 from oneofmany.report.grid import OBJECTIVES, name_of
 from oneofmany.report.results import every_run
 from report.records import changed, fake_evaluation, fake_grid, fake_record
-from report.small_grid import MINLOSS, SELECTR, TOTAL, row_of, run, texts
+from report.small_grid import MINLOSS, SELECTR, TOTAL, check_parts_of_a_grid, row_of, run, texts
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.page import all_tables
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
@@ -125,15 +125,7 @@ def test_table_1():
 
 
 def test_any_part_of_a_grid_makes_tables():
-    rng = np.random.default_rng(0)
-    records = fake_grid(queries=60)
-    for share in (0, 0.02, 0.1, 0.5, 1):
-        part = [record for record in records if rng.random() < share]
-        for table in all_tables(Grid.of(part)):
-            assert all(len(row) == len(table.columns) for row in table.rows)
-            table.markdown()
-            table.csv()
-            assert not table.filled or part
+    check_parts_of_a_grid(all_tables)
 
 
 def test_runs_without_evaluations_or_subsets():

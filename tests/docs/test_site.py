@@ -18,7 +18,6 @@ import pytest
 import oneofmany
 from oneofmany.cli import COMMANDS, run
 from oneofmany.training import train
-from report.browser import Browser, find_chromium
 from small_runs import files, small, write_data
 
 ROOT = Path(__file__).parents[2]
@@ -146,16 +145,6 @@ WIDE = """
 })()
 """
 """Elements that are wider than the window and cannot be scrolled."""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = find_chromium()
-    if program is None:
-        pytest.skip("needs Chromium")
-    browser = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 def test_nothing_is_cut_off_on_phones_and_screens(site, browser):

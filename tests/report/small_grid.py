@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from .records import fake_evaluation, fake_record
+from oneofmany.report import Grid
+
+from .records import fake_evaluation, fake_grid, fake_record
 
 TOTAL = [1] * 6 + [2, 2, 2, 4]
 """Six OS and four MS queries."""
@@ -29,3 +31,16 @@ def row_of(table, *labels):
 
 def texts(row):
     return [cell.text for cell in row]
+
+
+def check_parts_of_a_grid(tables_of):
+    """Any part of a grid makes whole tables, and none is filled without a run."""
+    rng = np.random.default_rng(0)
+    records = fake_grid(queries=60)
+    for share in (0, 0.02, 0.1, 0.5, 1):
+        part = [record for record in records if rng.random() < share]
+        for table in tables_of(Grid.of(part)):
+            assert all(len(row) == len(table.columns) for row in table.rows)
+            table.markdown()
+            table.csv()
+            assert not table.filled or part

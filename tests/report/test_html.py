@@ -13,7 +13,6 @@ from oneofmany.report import Chart, Grid, Section, Table, trace
 from oneofmany.report.page import embedded, render, user_sections
 from oneofmany.report.table import Cell, Column
 
-from .browser import Browser, find_chromium
 from .records import fake_evaluation, fake_grid, fake_record
 from .test_viewer import make_batch
 
@@ -155,16 +154,6 @@ def test_sections_are_shown_in_order_with_their_markup():
 
 
 # ---- in a browser ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium is installed (Debian: apt-get install chromium): the report is not opened in one")
-    window = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield window
-    window.close()
 
 
 @pytest.fixture

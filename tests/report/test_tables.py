@@ -17,8 +17,8 @@ from oneofmany.report.grid import variant_of
 from oneofmany.report.results import by_recipe, compared, every_run, headlines, other_data, several_starts, user_tables
 from oneofmany.report.table import Cell, Column, Table
 
-from .records import changed, fake_evaluation, fake_grid, fake_record
-from .small_grid import MINLOSS, SELECTR, TOTAL, run, texts
+from .records import changed, fake_evaluation, fake_record
+from .small_grid import MINLOSS, SELECTR, TOTAL, check_parts_of_a_grid, run, texts
 
 
 def test_accuracy_by_recipe_has_the_mean_over_seeds_with_its_interval():
@@ -87,15 +87,7 @@ def test_objectives_are_compared_on_the_same_queries_and_seeds():
 
 
 def test_any_part_of_a_grid_makes_tables():
-    rng = np.random.default_rng(0)
-    records = fake_grid(queries=60)
-    for share in (0, 0.02, 0.1, 0.5, 1):
-        part = [record for record in records if rng.random() < share]
-        for table in user_tables(Grid.of(part)):
-            assert all(len(row) == len(table.columns) for row in table.rows)
-            table.markdown()
-            table.csv()
-            assert not table.filled or part
+    check_parts_of_a_grid(user_tables)
 
 
 def test_runs_without_evaluations_or_subsets():
