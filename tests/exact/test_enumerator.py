@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -239,3 +241,80 @@ def test_bad_keep():
 def test_no_queries():
     assert count(nqueens(4), np.zeros((0, 4), np.uint8)).shape == (0,)
     assert solve(nqueens(4), np.zeros((0, 4), np.uint8)).solutions.shape == (0, 4)
+
+
+# ---- ending early --------------------------------------------------------------------------------------------------
+
+HARD = np.zeros((1, 64), np.uint8)  # 64 queens: the search never ends
+
+
+def test_a_time_limit_ends_a_search_and_says_so():
+    easy = np.zeros((1, 64), np.uint8)
+    easy[0, :2] = 1, 2  # two queens on a diagonal
+    found = solve(nqueens(64), np.concatenate([easy, HARD]), limit=10**9, keep=0, seconds=0.1)
+    assert found.finished.tolist() == [True, False]
+    assert found.total[0] == 0
+    with pytest.raises(ValueError, match="seconds: expected more than 0, got 0"):
+        solve(nqueens(4), np.zeros((1, 4), np.uint8), seconds=0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_limit_of_branches_gives_the_same_everywhere(threads):
+    queries = np.zeros((300, 8), np.uint8)
+    queries[:, 0] = np.arange(300) % 9
+    queries[150:, 1] = np.arange(150) // 9 % 9
+    every = solve(nqueens(8), queries, threads=threads)
+    assert every.finished.all()
+    some = [solve(nqueens(8), queries, branches=30, threads=number) for number in (threads, 3)]
+    assert (some[0].total == some[1].total).all()
+    assert (some[0].solutions == some[1].solutions).all()
+    assert 0 < some[0].finished.sum() < 300
+    assert (some[0].total == every.total)[some[0].finished].all()
+    assert (some[0].total <= every.total).all()
+    assert some[0].total.sum() < every.total.sum()
+
+
+def test_a_limit_of_branches_is_exact():
+    """The flag is looked at every 64 branches, but any number of branches can be the limit."""
+    blank = np.zeros((1, 8), np.uint8)
+    found = [solve(nqueens(8), blank, branches=branches) for branches in range(-1, 300)]
+    totals = np.array([int(one.total[0]) for one in found])
+    assert totals[0] == totals[1] == 0
+    more = np.flatnonzero(np.diff(totals)) % 64
+    assert (np.diff(totals) >= 0).all()
+    assert len(set(more.tolist())) > 20
+    unfinished = [one for one in found if not one.finished[0]]
+    assert found[: len(unfinished)] == unfinished
+
+
+@pytest.mark.parametrize("room", [1, 7, 1024])
+@pytest.mark.parametrize("settings", [{}, {"seed": 3}, {"seed": 3, "keep": 5}, {"limit": 4}, {"limit": 4, "seed": 1}])
+def test_solutions_do_not_depend_on_how_many_are_listed_at_once(monkeypatch, room, settings):
+    queries = np.zeros((9, 8), np.uint8)
+    queries[:, 0] = range(9)
+    usual = solve(nqueens(8), queries, **settings)
+    monkeypatch.setattr("oneofmany.exact.enumerator.ROOM", room)
+    other = solve(nqueens(8), queries, **settings)
+    assert (usual.total == other.total).all()
+    assert (usual.offsets == other.offsets).all()
+    assert (usual.solutions == other.solutions).all()
+
+
+def test_long_searches_of_one_thread_are_finished_on_another(monkeypatch):
+    monkeypatch.setattr("oneofmany.exact.enumerator.SHORT", 1000)
+    assert solve(nqueens(9), np.zeros((3, 9), np.uint8), threads=1).total.tolist() == [352] * 3
+
+
+def test_ctrl_c_ends_a_search():
+    code = """
+import numpy as np, os, signal, sys, threading
+from oneofmany.exact import count
+from oneofmany.problems import nqueens
+count(nqueens(4), np.zeros((1, 4), np.uint8))
+threading.Timer(0.6, os.kill, [os.getpid(), signal.SIGINT]).start()
+try:
+    count(nqueens(64), np.zeros((1, 64), np.uint8), limit=2**62)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 7

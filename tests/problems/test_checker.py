@@ -77,6 +77,19 @@ def test_sudoku(box_rows, box_columns):
     assert 0 < sum(literal) < len(literal) or n == 1
 
 
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["integers", "choices"]))
+def test_numpy_arrays_are_checked_as_tensors_are(seed, form):
+    rng = np.random.default_rng(seed)
+    problem = futoshiki(2)
+    answers = rng.integers(-1, 3, (40, 4)) if form == "integers" else rng.random((40, 4, 2)) < 0.5
+    query, relations = rng.integers(0, 3, (40, 4)) * (rng.random((40, 4)) < 0.2), rng.integers(0, 4, (40, 1, 2))
+    relations[rng.random(40) < 0.6] = -1
+    expected = problem.check(*(torch.from_numpy(array) for array in (answers, query, relations)))
+    small = query.astype(np.uint8), relations.astype(np.int16)
+    assert problem.check(answers, *small).tolist() == expected.tolist()
+    assert problem.check(answers).tolist() == problem.check(torch.from_numpy(answers)).tolist()
+
+
 @given(st.permutations(range(4)), st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=4))
 def test_relations(order, pairs):
     pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
@@ -177,3 +190,17 @@ def test_kinds_follow_the_symmetries():
     assert nqueens(6).kinds == ("line", "diagonal")
     assert sudoku().kinds == ("cell", "line", "box")
     assert futoshiki(4).kinds == ("cell", "line", "inequality")
+
+
+def test_sizes_are_named_alike():
+    """The first argument of every builder is the size; a header's options give the same problem again."""
+    for build in (nqueens, futoshiki, sudoku):
+        assert build(9).size == build(size=9).size == 9
+    assert sudoku() is sudoku(9) is sudoku(3, 3) is sudoku(9, box_rows=3) is sudoku(box_rows=3, box_columns=3)
+    assert sudoku(6).options == {"box_rows": 2, "box_columns": 3}
+    for problem in (sudoku(6), sudoku(3, 2), sudoku(6, box_columns=1), sudoku(25)):
+        assert sudoku(problem.size, **problem.options) is problem
+    with pytest.raises(ValueError, match="2 x 3 cells for size 9"):
+        sudoku(9, box_rows=2, box_columns=3)
+    with pytest.raises(ValueError, match="got 27"):
+        sudoku(27)

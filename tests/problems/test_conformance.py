@@ -4,9 +4,11 @@ import dataclasses
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from oneofmany.problems import TASKS, Problem
+from oneofmany.problems import TASKS, Problem, Query, Rule, Task, cage, implies, table, total
+from oneofmany.problems.tasks.task import NO_RELATIONS
 from oneofmany.testing import check_task
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph_colouring.py"
@@ -35,3 +37,29 @@ def test_a_task_with_another_name_fails():
     broken = dataclasses.replace(TASKS["nqueens"], problem=lambda n: Problem("other", n, 1, 2, ()))
     with pytest.raises(AssertionError, match="has task"):
         check_task(broken, [4])
+
+
+def cages(size):
+    """Four variables in two cages, a table, an implication and a count."""
+    V = size
+    rules = [
+        *cage("cage", [0, 1], V, V + 1),
+        *total("sum", [0, 2, 3], V, low=4, high=2 * V, factors=[1, 2, -1]),
+        *table("table", [1, 2, 3], [(a, b, (a + b) % V + 1) for a in range(1, V + 1) for b in range(1, V + 1)], V),
+        *implies("implies", 0, [V, 2 * V]),
+        Rule("count", tuple(range(0, 4 * V, V)), low=0, high=2),
+    ]
+    return Problem("cages", size, 4, V, tuple(rules))
+
+
+def read_cages(text):
+    size, *values = text.split()
+    return Query(cages(int(size)), np.array(values, np.uint8), NO_RELATIONS)
+
+
+def write_cages(problem, values, relations, *_):
+    return " ".join(map(str, [problem.size, *values]))
+
+
+def test_rules_with_weights_and_bounds():
+    check_task(Task("cages", cages, read_cages, write_cages, write_cages), [2, 3, 4, 5])

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from oneofmany.exact.cores import usable_cores
 from oneofmany.exact.kernel import Structure, search
+from oneofmany.exact.sums import Sums, sums_of
 from oneofmany.problems import Problem
 
 LIMIT = 1_000_000
 """How many solutions of a query are searched for by default."""
 CHUNK = 256
+SHORT = 2**26
+"""Words of state that a short search copies at most: a few tenths of a second."""
+ROOM, MEMORY = 1024, 2**25
+"""At most this many solutions per query, and bytes in all, are listed while they are counted."""
+NO_LIMIT = 2**62
+PAUSE = 0.25
 
 
 @dataclass(frozen=True)
@@ -25,11 +35,13 @@ class Solutions:
         total: int64 [Q], how many solutions were found; ``limit`` means that there may be more.
         offsets: int64 [Q+1], the listed solutions of query q are rows offsets[q] to offsets[q+1].
         solutions: uint8 [S, R], values 1..V.
+        finished: bool [Q], False if ``seconds`` or ``branches`` ended the search: there may be more solutions.
     """
 
     total: np.ndarray
     offsets: np.ndarray
     solutions: np.ndarray
+    finished: np.ndarray
 
     def of(self, query: int) -> np.ndarray:
         """Return the listed solutions of one query: uint8 [K, R]."""
@@ -46,18 +58,19 @@ def count(
 ) -> np.ndarray:
     """Count the solutions of every query, up to ``limit``; a query with contradictory givens has 0.
 
+    ``solve`` with ``keep=0`` counts with a time limit.
+
     Args:
         problem: the problem of all queries.
         queries: uint8 [Q, R], 0 = blank, 1..V = given.
-        relations: int16 [Q, M, 2] pairs a < b, -1 for padding.
+        relations: int16 [Q, M, 2] pairs (a, b), -1 for padding.
         limit: stop counting at this number.
-        threads: the number of threads; by default one per core.
+        threads: the number of threads; by default one per core that this process may use.
 
     Returns:
         int64 [Q].
     """
-    work = _Work(problem, queries, relations, limit, threads)
-    return work.run(np.zeros(len(work.queries) + 1, np.int64), None)[0]
+    return solve(problem, queries, relations, limit=limit, keep=0, threads=threads).total
 
 
 def solve(
@@ -68,44 +81,62 @@ def solve(
     limit: int = LIMIT,
     keep: int | None = None,
     seed: int | None = None,
+    seconds: float | None = None,
+    branches: int | None = None,
     threads: int | None = None,
 ) -> Solutions:
     """Find all solutions of every query, up to ``limit``.
 
     With ``seed`` the search and the listed solutions are in a random order, which depends only on the seed and on the
     query's index. With ``keep`` at most that many solutions are listed: a fair sample of all solutions if there are
-    at most ``limit``, otherwise of those found.
+    at most ``limit``, otherwise of those found. Ctrl-C ends a search at once.
 
     Args:
         problem: the problem of all queries.
         queries: uint8 [Q, R], 0 = blank, 1..V = given.
-        relations: int16 [Q, M, 2] pairs a < b, -1 for padding.
+        relations: int16 [Q, M, 2] pairs (a, b), -1 for padding.
         limit: stop the search of a query after this many solutions.
-        keep: list at most this many solutions of a query; None lists all that are found.
-        seed: the seed of the random order; required with ``keep``.
-        threads: the number of threads; by default one per core.
+        keep: list at most this many solutions of a query; None lists all that are found, 0 only counts.
+        seed: the seed of the random order; required to keep a sample.
+        seconds: stop all searches after this time; fewer solutions than were found may be listed then.
+        branches: stop the search of a query after this many branches (some microseconds each). Unlike ``seconds``, the
+            result is the same on every machine.
+        threads: the number of threads; by default one per core that this process may use.
     """
-    if keep is not None and (keep < 1 or seed is None):
-        raise ValueError(f"keep: expected at least 1 solution to list, and a seed to draw them, got {keep} and {seed}")
-    work = _Work(problem, queries, relations, limit, threads)
-    total = work.run(np.zeros(len(work.queries) + 1, np.int64), None)[0]
-    listed = total if keep is None else np.minimum(total, keep)
-    offsets = np.concatenate([[0], np.cumsum(listed)])
-    _, solutions = work.run(offsets, seed)
+    if keep is not None and (keep < 0 or (keep and seed is None)):
+        raise ValueError(f"keep: expected at least 0 solutions to list, and a seed to draw them, got {keep} and {seed}")
+    work = _Work(problem, queries, relations, limit, seconds, branches, threads)
+    Q, most = len(work.queries), limit if keep is None else min(limit, keep)
+    # Few solutions are listed while they are counted; queries with more of them are searched again.
+    room = np.full(Q, min(most, ROOM, MEMORY // (problem.variables * max(1, Q))))
+    total, finished, owner, solutions = work.run(np.arange(Q), room, seed)
+    wanted = np.minimum(total, most)
+    short = np.flatnonzero(wanted > room)
+    if len(short):
+        *_, again, more = work.run(short, wanted[short], seed)
+        if not work.late:
+            first = ~np.isin(owner, short)
+            owner = np.concatenate([owner[first], again])
+            order = np.argsort(owner, kind="stable")
+            owner, solutions = owner[order], np.concatenate([solutions[first], more])[order]
     if seed is not None:
         # The search finds similar solutions in a row, and the sample keeps early ones in early places.
-        order = np.lexsort(
-            (np.random.default_rng(seed).random(len(solutions)), np.repeat(np.arange(len(total)), listed))
-        )
-        solutions = solutions[order]
-    return Solutions(total, offsets, solutions)
+        solutions = solutions[np.lexsort((np.random.default_rng(seed).random(len(solutions)), owner))]
+    return Solutions(total, np.searchsorted(owner, np.arange(Q + 1)), solutions, finished)
 
 
 class _Work:
     """The checked arguments of a search, which runs in chunks on threads (the kernel releases the interpreter lock)."""
 
     def __init__(
-        self, problem: Problem, queries: np.ndarray, relations: np.ndarray | None, limit: int, threads: int | None
+        self,
+        problem: Problem,
+        queries: np.ndarray,
+        relations: np.ndarray | None,
+        limit: int,
+        seconds: float | None,
+        branches: int | None,
+        threads: int | None,
     ) -> None:
         R, V = problem.variables, problem.values
         queries = np.asarray(queries)
@@ -124,42 +155,94 @@ class _Work:
             raise ValueError(f"relations: expected variables 0 to {R - 1}, or -1 for padding")
         if limit < 1:
             raise ValueError(f"limit: expected at least 1, got {limit}")
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"seconds: expected more than 0, got {seconds}")
         self.problem, self.limit = problem, limit
         self.queries = np.ascontiguousarray(queries, np.uint8)
         self.relations = np.ascontiguousarray(relations, np.int16)
-        self.threads = threads or os.cpu_count() or 1
+        self.branches = NO_LIMIT if branches is None else branches
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
+        self.threads = threads or usable_cores()
 
-    def run(self, offsets: np.ndarray, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Search every query; returns int64 [Q] totals and uint8 [S, R] solutions."""
-        structure, full_words = _structure(self.problem)
-        Q = len(self.queries)
-        total = np.zeros(Q, np.int64)
+    @property
+    def late(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self.deadline
+
+    def run(
+        self, rows: np.ndarray, room: np.ndarray, seed: int | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Search the queries ``rows`` int64 [N] and list at most ``room`` int64 [N] solutions of each.
+
+        Returns int64 [N] totals, bool [N] whether a search was finished, int64 [S] the query of every listed solution,
+        and uint8 [S, R] the solutions.
+        """
+        N = len(rows)
+        total, finished = np.zeros(N, np.int64), np.zeros(N, np.bool_)
+        offsets = np.concatenate([[0], np.cumsum(room)])
         solutions = np.zeros((int(offsets[-1]), self.problem.variables), np.uint8)
-        seeds = _seeds(seed or 0, Q)
+        structure, sums, full_words = _structure(self.problem)
+        every = len(self.queries) == N
+        queries, relations = (x if every else x[rows] for x in (self.queries, self.relations))
+        seeds = _seeds(seed or 0, len(self.queries))[rows]
+        stop = np.zeros(1, np.uint8)
 
-        def part(start: int) -> None:
-            chunk = slice(start, start + CHUNK)
+        def part(start: int, end: int, branches: int) -> None:
+            chunk = slice(start, end)
             search(
                 structure,
+                sums,
                 full_words,
-                self.queries[chunk],
-                self.relations[chunk],
+                queries[chunk],
+                relations[chunk],
                 self.limit,
+                branches,
+                stop,
                 seed is not None,
                 seeds[chunk],
                 total[chunk],
-                offsets[start : start + CHUNK + 1],
+                finished.view(np.uint8)[chunk],
+                offsets[start : end + 1],
                 solutions,
             )
 
-        starts = range(0, Q, CHUNK)
-        if self.threads == 1 or len(starts) <= 1:
-            for start in starts:
-                part(start)
+        chunks = [(start, min(start + CHUNK, N)) for start in range(0, N, CHUNK)]
+        if self.threads == 1 or len(chunks) <= 1:
+            # Short searches need no other thread. They are so short that Ctrl-C can wait for the kernel to return.
+            short = [SHORT // (len(full_words) * (end - start)) for start, end in chunks]
+            for chunk, most in zip(chunks, short, strict=True):
+                part(*chunk, min(most, self.branches))
+                if self.late:
+                    break
+            chunks = [(row, row + 1) for row in np.flatnonzero(~finished).tolist() if self.branches > min(short)]
         else:
-            with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(part, starts))
-        return total, solutions
+            part(0, 0, 0)  # compile or load the kernel in this thread, where Ctrl-C interrupts it
+        self._on_threads(part, chunks, stop)
+        owner = np.repeat(rows, room)
+        if len(owner):
+            filled = np.arange(len(owner)) - np.repeat(offsets[:-1], room) < np.repeat(total, room)
+            owner, solutions = owner[filled], solutions[filled]
+        return total, finished, owner, solutions
+
+    def _on_threads(
+        self, part: Callable[[int, int, int], None], chunks: list[tuple[int, int]], stop: np.ndarray
+    ) -> None:
+        """Search chunks on threads. This one only waits, because it cannot answer Ctrl-C inside of the kernel."""
+        if not chunks or self.late:
+            return
+        pool = ThreadPoolExecutor(min(self.threads, len(chunks)))
+        futures = [pool.submit(part, *chunk, self.branches) for chunk in chunks]
+        try:
+            # Some systems do not interrupt a wait, so it is never long.
+            while wait(futures, timeout=max(0, min(PAUSE, self.deadline - time.monotonic()))).not_done:
+                if self.late:
+                    break
+        finally:
+            stop[0] = 1
+            pool.shutdown(cancel_futures=True)
+        for future in futures:
+            if not future.cancelled():
+                future.result()
 
 
 def _seeds(seed: int, n: int) -> np.ndarray:
@@ -175,22 +258,26 @@ def _seeds(seed: int, n: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _structure(problem: Problem) -> tuple[Structure, np.ndarray]:
+def _structure(problem: Problem) -> tuple[Structure, Sums | None, np.ndarray]:
     """Return a problem's rules as arrays, and the words of the state in which every choice is open."""
-    narrow = [rule for rule in problem.rules if len(rule.choices) <= 64]
+    ones = [rule for rule in problem.rules if not rule.linear]
+    narrow = [rule for rule in ones if len(rule.choices) <= 64]
     narrow.sort(key=lambda rule: not rule.exact)
-    wide = [rule for rule in problem.rules if len(rule.choices) > 64]
+    wide = [rule for rule in ones if len(rule.choices) > 64]
     words_of_rule = len(narrow) + np.concatenate([[0], np.cumsum([-(-len(rule.choices) // 64) for rule in wide])])
     words_of_rule = words_of_rule.astype(np.uint32)
     members = np.zeros((words_of_rule[-1], 64), np.uint32)
     full = np.zeros(words_of_rule[-1], np.uint64)
     places: list[list[int]] = [[] for _ in range(problem.choices)]
+    own: dict[int, range] = {}
     for rule, start in zip([*narrow, *wide], [*range(len(narrow)), *words_of_rule[:-1].tolist()], strict=True):
         for i, choice in enumerate(rule.choices):
             word, bit = start + i // 64, i % 64
             members[word, bit] = choice
             full[word] |= np.uint64(1 << bit)
             places[choice].append(64 * word + bit)
+        if rule.exact and len(rule.choices) == problem.values and len({c // problem.values for c in rule.choices}) == 1:
+            own[rule.choices[0] // problem.values] = range(start, start - (-len(rule.choices) // 64))
     structure = Structure(
         values=np.int64(problem.values),
         variable_of=np.arange(problem.choices, dtype=np.uint32) // np.uint32(problem.values),
@@ -203,5 +290,6 @@ def _structure(problem: Problem) -> tuple[Structure, np.ndarray]:
         rule_of_word=np.repeat(np.arange(len(wide), dtype=np.uint32), np.diff(words_of_rule)),
         wide_exact=np.array([rule.exact for rule in wide], np.bool_),
         forced=np.array([r.choices[0] for r in problem.rules if r.exact and len(r.choices) == 1], np.uint32),
+        unequal=problem.relation == "!=",
     )
-    return structure, full
+    return structure, sums_of(problem, own, members), full

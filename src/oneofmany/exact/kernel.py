@@ -4,23 +4,27 @@ The state is one bitset per rule (in 64-bit words) of the choices that are still
 choices of its rules. An exactly-one rule with one open choice takes it, and with none it fails. When nothing more
 follows, the search branches on an exactly-one rule with the fewest open choices: first it takes a choice, then it
 removes that choice from the same state. So the second half of a branch needs no copy of the state.
+
+Rules with weights and bounds (``sums``) exclude choices whenever nothing more follows from the others. The search is
+compiled without them for problems that have none.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 
+from oneofmany.compiled import njit
+from oneofmany.exact.bits import lowest_bit, number_of_bits
 from oneofmany.exact.random import below
+from oneofmany.exact.relations import UNEQUAL, narrow_ranges, relations_by_variable
+from oneofmany.exact.sums import excluded_by_sums
 
 Structure = namedtuple(
     "Structure",
-    "values variable_of exact single members places_of_choice places words_of_rule rule_of_word wide_exact forced",
+    "values variable_of exact single members places_of_choice places words_of_rule rule_of_word wide_exact forced "
+    "unequal",
 )
 """A problem's rules as arrays.
 
@@ -29,29 +33,15 @@ word ``single``. The words of wider rules follow: those of wide rule g are words
 word w belongs to rule rule_of_word[w - single]; wide_exact: bool. members: uint32 [W, 64], the choice behind every bit.
 places: uint32 [E], word * 64 + bit; those of choice c are places_of_choice[c] to places_of_choice[c+1]. values: V.
 variable_of: uint32 [C]. forced: uint32 [N], the choices that are the only one of an exactly-one rule from the start.
+unequal: bool, relations are a != b and not a < b.
 Indices are unsigned because the compiler would add a test for negative signed ones.
 """
 
 NONE = np.uint32(2**32 - 1)
 NO_WORD = np.uint64(2**64 - 1)
 FAILED = -1
-
-
-def _unary_intrinsic(emit: Any) -> Any:
-    """Return a function of one uint64 that compiles to a single machine instruction."""
-
-    @intrinsic
-    def function(typing_context: Any, word: Any = None) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return emit(builder, arguments[0])
-
-        return types.uint64(types.uint64), generate
-
-    return function
-
-
-_lowest_bit = _unary_intrinsic(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 1)))
-_number_of_bits = _unary_intrinsic(lambda builder, word: builder.ctpop(word))
+LOOK = 64
+"""Branches of a search between two looks at the flag that stops it."""
 
 
 @njit(cache=True, nogil=True)
@@ -82,7 +72,7 @@ def _only_of_wide(s, word, open_words):
         if bits:
             if found != FAILED or bits & (bits - np.uint64(1)):
                 return np.int64(NONE)
-            found = np.int64(s.members[other, _lowest_bit(bits)])
+            found = np.int64(s.members[other, lowest_bit(bits)])
     return found
 
 
@@ -102,7 +92,7 @@ def _remove(choice, skip, s, open_words, done, queue, tail):
                 continue
             if not left:
                 return FAILED
-            only = members[word, _lowest_bit(left)]
+            only = members[word, lowest_bit(left)]
         elif word < s.single:
             continue
         else:
@@ -142,7 +132,7 @@ def _propagate(s, open_words, done, queue, tail, assigned, related, relations):
             others = open_words[own] & ~_bit(place)
             open_words[own] = _bit(place)
             while others:
-                other = members[own, _lowest_bit(others)]
+                other = members[own, lowest_bit(others)]
                 others &= others - np.uint64(1)
                 tail = _remove(other, own, s, open_words, done, queue, tail)
                 if tail == FAILED:
@@ -154,6 +144,8 @@ def _propagate(s, open_words, done, queue, tail, assigned, related, relations):
         for i in range(related[variable], related[variable + 1]):
             other_variable, is_larger = relations[i, 0], relations[i, 1]
             low, high = (0, value + 1) if is_larger else (value, V)
+            if is_larger == UNEQUAL:
+                low = value
             for excluded in range(other_variable * V + low, other_variable * V + high):
                 tail = _remove_if_open(np.uint32(excluded), s, open_words, done, queue, tail)
                 if tail == FAILED:
@@ -167,7 +159,7 @@ def _remove_rest_of_wide(own, s, open_words, done, queue, tail):
     rule = s.rule_of_word[own - s.single]
     for word in range(s.words_of_rule[rule], s.words_of_rule[rule + np.uint32(1)]):
         while word != own and open_words[word]:
-            tail = _remove(s.members[word, _lowest_bit(open_words[word])], NO_WORD, s, open_words, done, queue, tail)
+            tail = _remove(s.members[word, lowest_bit(open_words[word])], NO_WORD, s, open_words, done, queue, tail)
             if tail == FAILED:
                 return FAILED
     return tail
@@ -193,7 +185,7 @@ def _branch(s, open_words, undecided, shuffled, random):
         if bits & (bits - np.uint64(1)):
             if best < 0:
                 first = word
-            left = np.int64(_number_of_bits(bits))
+            left = np.int64(number_of_bits(bits))
             if left < fewest:
                 best, fewest = word, left
                 if left == 2:
@@ -205,7 +197,7 @@ def _branch(s, open_words, undecided, shuffled, random):
             if s.wide_exact[rule]:
                 left = np.int64(0)
                 for word in range(s.words_of_rule[rule], s.words_of_rule[rule + 1]):
-                    left += np.int64(_number_of_bits(open_words[word]))
+                    left += np.int64(number_of_bits(open_words[word]))
                 if 1 < left < fewest:
                     best, end, fewest = np.int64(s.words_of_rule[rule]), np.int64(s.words_of_rule[rule + 1]), left
     skip = below(random, fewest) if shuffled else 0
@@ -213,30 +205,10 @@ def _branch(s, open_words, undecided, shuffled, random):
         rest = open_words[word]
         while rest:
             if skip == 0:
-                return s.members[word, _lowest_bit(rest)], first
+                return s.members[word, lowest_bit(rest)], first
             skip -= 1
             rest &= rest - np.uint64(1)
     return NONE, first
-
-
-@njit(cache=True, nogil=True)
-def _relations_by_variable(pairs, variables, related, relations):
-    """Index pairs a < b by variable: ``related`` [R+1], ``relations`` [2M, 2] of (other variable, other is larger)."""
-    related[:] = 0
-    for m in range(len(pairs)):
-        if pairs[m, 0] >= 0:
-            related[pairs[m, 0] + 1] += 1
-            related[pairs[m, 1] + 1] += 1
-    for variable in range(variables):
-        related[variable + 1] += related[variable]
-    fill = related.copy()
-    for m in range(len(pairs)):
-        a, b = pairs[m, 0], pairs[m, 1]
-        if a >= 0:
-            relations[fill[a], 0], relations[fill[a], 1] = b, 1
-            fill[a] += 1
-            relations[fill[b], 0], relations[fill[b], 1] = a, 0
-            fill[b] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -245,23 +217,8 @@ def _narrow(s, query, pairs, open_words, done, queue, tail):
     V = s.values
     low = np.zeros(len(query), np.int64)
     high = np.full(len(query), V - 1)
-    for variable in range(len(query)):
-        if query[variable]:
-            low[variable] = high[variable] = query[variable] - 1
-    changed = True
-    while changed:
-        changed = False
-        for m in range(len(pairs)):
-            a, b = pairs[m, 0], pairs[m, 1]
-            if a >= 0:
-                if low[b] <= low[a]:
-                    low[b] = low[a] + 1
-                    changed = True
-                if high[a] >= high[b]:
-                    high[a] = high[b] - 1
-                    changed = True
-                if low[b] > high[b] or low[a] > high[a]:
-                    return FAILED
+    if not narrow_ranges(query, pairs, low, high):
+        return FAILED
     for variable in range(len(query)):
         for value in range(V):
             if value < low[variable] or value > high[variable]:
@@ -272,8 +229,14 @@ def _narrow(s, query, pairs, open_words, done, queue, tail):
 
 
 @njit(cache=True, nogil=True)
-def search(s, full_words, queries, pairs, limit, shuffled, seeds, total, offsets, solutions):
+def search(
+    s, sums, full_words, queries, pairs, limit, branches, stop, shuffled, seeds, total, finished, offsets, solutions
+):
     """Enumerate the solutions of every query, up to ``limit`` per query.
+
+    The search of a query ends early after ``branches`` branches, and all searches end when another thread sets
+    ``stop``, uint8 [1]. finished: bool [Q], filled in: whether the search of a query reached its end or the limit.
+    sums: the rules with weights and bounds, None without any.
 
     queries: uint8 [Q, R]. pairs: int16 [Q, M, 2]. full_words: uint64 [W], the state before any given. total: int64 [Q],
     filled in. solutions: uint8 [S, R], filled in: rows offsets[q] to offsets[q+1] are the listed solutions of query q,
@@ -292,6 +255,9 @@ def search(s, full_words, queries, pairs, limit, shuffled, seeds, total, offsets
     related = np.empty(variables + 1, np.int64)
     relations = np.empty((2 * pairs.shape[1], 2), np.int64)
     random = np.empty(1, np.uint64)
+    rules, parts = (0, 0) if sums is None else (len(sums.low), len(sums.word))
+    seen = np.empty((depth, rules), np.int64)
+    excluded = np.empty(128 * parts, np.uint32)
 
     for q in range(len(queries)):
         open_words[0] = full_words
@@ -299,7 +265,9 @@ def search(s, full_words, queries, pairs, limit, shuffled, seeds, total, offsets
         left[0] = variables
         undecided[0] = 0
         random[0] = seeds[q]
-        _relations_by_variable(pairs[q], variables, related, relations)
+        if sums is not None:
+            seen[0] = -1
+        relations_by_variable(pairs[q], variables, s.unequal, related, relations)
         tail = 0
         for choice in s.forced:
             queue[tail] = choice
@@ -308,18 +276,40 @@ def search(s, full_words, queries, pairs, limit, shuffled, seeds, total, offsets
             if queries[q, variable]:
                 queue[tail] = variable * s.values + queries[q, variable] - 1
                 tail += 1
-        if related[variables]:
+        if related[variables] and not s.unequal:
             tail = _narrow(s, queries[q], pairs[q], open_words[0], done[0], queue, tail)
         found = 0
         room = offsets[q + 1] - offsets[q]
         level = 0
+        allowed, free = branches, np.int64(0)  # branches left, and those of them until the next look at the flag
+        finished[q] = True
         while True:
             taken = FAILED
             if tail != FAILED:
                 taken = _propagate(s, open_words[level], done[level], queue, tail, assigned, related, relations)
+            if sums is not None:
+                while taken != FAILED:
+                    number = excluded_by_sums(sums, s.members, open_words[level], seen[level], excluded)
+                    tail = min(number, 0)
+                    for i in range(number):
+                        if tail != FAILED:
+                            tail = _remove_if_open(excluded[i], s, open_words[level], done[level], queue, tail)
+                    if number == 0:
+                        break
+                    more = FAILED
+                    if tail != FAILED:
+                        more = _propagate(s, open_words[level], done[level], queue, tail, assigned, related, relations)
+                    taken = FAILED if more == FAILED else taken + more
             if taken != FAILED:
                 left[level] -= taken
                 if left[level]:
+                    if free == 0:
+                        free = min(allowed, LOOK)
+                        allowed -= free
+                        if free <= 0 or stop[0]:
+                            finished[q] = False
+                            break
+                    free -= 1
                     choice, first = _branch(s, open_words[level], undecided[level], shuffled, random)
                     undecided[level] = first
                     tried[level] = choice
@@ -327,6 +317,8 @@ def search(s, full_words, queries, pairs, limit, shuffled, seeds, total, offsets
                     done[level + 1] = done[level]
                     left[level + 1] = left[level]
                     undecided[level + 1] = first
+                    if sums is not None:
+                        seen[level + 1] = seen[level]
                     level += 1
                     queue[0] = choice
                     tail = 1

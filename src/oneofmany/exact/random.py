@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from oneofmany.compiled import njit
 
 
 @njit(cache=True, nogil=True)
@@ -16,3 +17,9 @@ def below(state, n):
     state[0] = x
     drawn = x * np.uint64(0x2545F4914F6CDD1D)
     return np.int64(((drawn >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
+def uniform(state):
+    """Draw a number from 0 to 1, without 1."""
+    return below(state, 1 << 31) / 2147483648.0

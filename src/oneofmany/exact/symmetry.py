@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
-from os import cpu_count
 
 import numpy as np
-from numba import njit
+
+from oneofmany.compiled import njit
+from oneofmany.exact.cores import usable_cores
 
 ORDERS = np.array(list(permutations(range(3))))
 
@@ -129,6 +130,6 @@ def canonical_sudoku(grids: np.ndarray) -> np.ndarray:
     out = np.empty((len(grids), 9, 9), np.uint8)
     squares = np.ascontiguousarray(grids.reshape(-1, 9, 9)).astype(np.int64) - 1
     parts = [slice(i, i + 512) for i in range(0, len(grids), 512)]
-    with ThreadPoolExecutor(cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         list(pool.map(lambda part: _canonical(squares[part], ORDERS, out[part]), parts))
     return out.reshape(-1, 81)

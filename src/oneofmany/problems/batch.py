@@ -1,12 +1,15 @@
-"""A batch of queries of one problem with their listed solutions: the input of a network."""
+"""A batch of queries with their listed solutions: the input of a network."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from torch import Tensor
-
+from oneofmany.problems.own_rules import OwnRules
 from oneofmany.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +22,10 @@ class Batch:
         mask: bool [B, K], True for a listed solution, False for padding.
         total: int64 [B], how many solutions exist; -1 if unknown.
         problem: the problem of all queries.
-        relations: int64 [B, M, 2], pairs (a, b) meaning variable a < variable b, -1 for padding; None if there are no
-            relations.
+        relations: int64 [B, M, 2], pairs (a, b) meaning variable a < variable b, or a != b if that is the problem's
+            relation; -1 for padding; None if there are no relations.
+        own: the rules that queries of the data bring of their own, on the device; None if there are none.
+        rows: int64 [B], the queries' places in ``own``.
     """
 
     query: Tensor
@@ -29,6 +34,8 @@ class Batch:
     total: Tensor
     problem: Problem
     relations: Tensor | None = None
+    own: OwnRules | None = None
+    rows: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.query)
@@ -43,4 +50,12 @@ class Batch:
             mask=self.mask[rows],
             total=self.total[rows],
             relations=relations,
+            rows=None if self.rows is None else self.rows[rows],
         )
+
+    def check(self, answers: Tensor) -> Tensor:
+        """Return which answers are solutions of their queries, bool [B]; answers are as in ``Problem.check``."""
+        valid = self.problem.check(answers, self.query, self.relations)
+        if self.own is not None and self.rows is not None:
+            valid = valid & self.own.kept(self.problem.taken(answers).flatten(1), self.rows)
+        return valid

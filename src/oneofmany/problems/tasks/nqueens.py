@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 
-from oneofmany.problems.problem import Problem, lines
-from oneofmany.problems.tasks.task import NO_RELATIONS, Paint, Query, Task, plain
+from oneofmany.problems.givens import Conflict, describe
+from oneofmany.problems.problem import Problem
+from oneofmany.problems.rules import lines
+from oneofmany.problems.tasks.grids import BARS, Grid, Row, cells_of, grids_of, rows_of, without_dashes
+from oneofmany.problems.tasks.lines import Line, TextError, spaces_as_blanks
+from oneofmany.problems.tasks.task import BLANKS, NO_RELATIONS, SYMBOLS, Found, Paint, Query, Task, only_query, plain
+
+QUEENS = "Qq♛♕"
+MOST = 255
 
 
 @lru_cache(maxsize=64)
-def nqueens(n: int) -> Problem:
-    """N-Queens on an n x n board: variables are rows, values are columns.
+def nqueens(size: int) -> Problem:
+    """N-Queens on a board of ``size`` rows and columns: variables are rows, values are columns.
 
     Every row and column holds exactly one queen (kind ``line``). Every diagonal and anti-diagonal of two or more cells
     holds at most one (kind ``diagonal``).
     """
-    if not 1 <= n <= 255:
-        raise ValueError(f"n: expected 1 to 255 queens, got {n}")
+    if not 1 <= size <= MOST:
+        raise ValueError(f"size: expected 1 to {MOST} queens, got {size}")
+    n = size
     cell = np.arange(n * n).reshape(n, n)
     diagonals = [cell.diagonal(k) for k in range(2 - n, n - 1)] + [
         cell[:, ::-1].diagonal(k) for k in range(2 - n, n - 1)
@@ -28,19 +37,79 @@ def nqueens(n: int) -> Problem:
 
 
 def parse(text: str) -> Query:
-    """Read ``3 . 5 . . . 2 .``: the 1-based column of each row's queen, ``.`` for a blank row."""
-    fields = text.split()
-    n = len(fields)
-    if n == 0:
-        raise ValueError("an N-Queens query needs at least one field, got an empty line")
-    values = np.zeros(n, np.uint8)
-    for row, text_of_row in enumerate(fields):
-        if text_of_row == ".":
-            continue
-        if not (text_of_row.isascii() and text_of_row.isdigit()) or not 1 <= int(text_of_row) <= n:
-            raise ValueError(f"row {row + 1} of {n} is {text_of_row!r}: expected . or a column from 1 to {n}")
-        values[row] = int(text_of_row)
-    return Query(nqueens(n), values, NO_RELATIONS)
+    """Read one query: the 1-based column of each row's queen, or a board with a Q for each queen.
+
+    Columns are separated by spaces or commas, ``3 . . . . . 2 .``. Up to 25 queens they can also be one word,
+    ``3.5...2.``, in which A is column 10.
+    """
+    return only_query(boards, text)
+
+
+def boards(text_lines: list[Line], size: int | None) -> Iterator[Found]:
+    """Find the queries in lines, see ``parse``; lines in a paragraph with a Q or with bars are rows of a board."""
+    text_lines = spaces_as_blanks(text_lines, "Q")
+    rows = rows_of(text_lines, lambda line: (*cells_of(line.text, grouped=False), "", False))
+    drawn = {row.paragraph for row in rows if not {*QUEENS, *BARS}.isdisjoint(row.line.text)}
+    on_boards = without_dashes(row for row in rows if row.paragraph in drawn)
+    rows = [row for row in rows if row.paragraph not in drawn] + [row._replace(rest="board") for row in on_boards]
+    rows.sort(key=lambda row: row.at)
+    for number, grid in grids_of(text_lines, rows, lambda own, alone: _is_line(own)):
+        try:
+            yield number, grid if isinstance(grid, TextError) else _query(grid, size)
+        except TextError as error:
+            yield number, error
+
+
+def _is_line(rows: list[Row]) -> bool:
+    if rows[0].rest:
+        return False
+    n = len(rows[0].cells)
+    if n == len(rows) > 1 and all(sorted(row.cells) == ["0"] * (n - 1) + ["1"] for row in rows):
+        raise rows[0].line.error("a board of 0 and 1 can also be lines of columns: write Q for a queen and . for 0")
+    return True
+
+
+def _query(grid: Grid, size: int | None) -> Query:
+    first = grid.rows[0]
+    n = len(first.cells)
+    if n != (size or n) or n > MOST:
+        raise first.line.error(f"the board has {n} columns, expected {size or f'1 to {MOST}'}", first.places[0])
+    if first.rest:
+        values = [_queen(row) for row in grid.rows]
+    else:
+        values = [_column(first, at, n) for at in range(n)]
+        if len(used := {*first.cells} & {*BLANKS, "x"}) > 1:
+            raise first.line.error(
+                f"the line has the blanks {' and '.join(sorted(used))}: use one of them, and Q for queens"
+            )
+    return Query(nqueens(n), np.array(values, np.uint8), NO_RELATIONS)
+
+
+def _queen(row: Row) -> int:
+    """The column of the queen in a row of a board, 0 if there is none."""
+    found = 0
+    for column, (cell, place) in enumerate(zip(row.cells, row.places, strict=True), 1):
+        if cell in QUEENS and not found:
+            found = column
+        elif cell.upper() not in BLANKS:
+            why = "the row has two queens" if cell in QUEENS else f"{cell!r} is not a cell: expected Q or . in a board"
+            raise row.line.error(why, place)
+    return found
+
+
+def _column(row: Row, at: int, n: int) -> int:
+    """The column in one field of a line, 0 if it is blank."""
+    cell = row.cells[at]
+    column = -1
+    if len(cell) == 1 and cell.upper() in BLANKS:
+        column = 0
+    elif isinstance(row.cells, str):  # one word
+        column = SYMBOLS.find(cell.upper() if cell.isascii() else "?") + 1 or -1
+    elif cell.isascii() and cell.isdigit() and len(cell) < 10:
+        column = int(cell) or -1
+    if not 0 <= column <= n:
+        raise row.line.error(f"row {at + 1} of {n} is {cell!r}: expected . or a column from 1 to {n}", row.places[at])
+    return column
 
 
 def format_line(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:
@@ -63,4 +132,14 @@ def draw(
     return "\n".join([f"┌{edge}┐", *(f"│ {row} │" for row in rows), f"└{edge}┘"])
 
 
-TASK = Task("nqueens", nqueens, parse, format_line, draw)
+def explain(problem: Problem, conflict: Conflict) -> str:
+    """Say which queens attack each other."""
+    if conflict.rule is None or not conflict.taken:
+        return describe(problem, conflict)
+    cells = [divmod(choice, problem.size) for choice in conflict.taken]
+    *most, last = [str(row + 1) for row, _ in cells]
+    line = "on a diagonal" if conflict.rule.kind == "diagonal" else f"in column {cells[0][1] + 1}"
+    return f"the queens of rows {', '.join(most)} and {last} attack each other {line}"
+
+
+TASK = Task("nqueens", nqueens, parse, format_line, draw, boards, explain)

@@ -4,24 +4,50 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isqrt
+from typing import overload
 
 import numpy as np
 
-from oneofmany.problems.problem import Problem, lines
-from oneofmany.problems.tasks.task import NO_RELATIONS, SYMBOLS, Paint, Query, Task, parse_cells, plain, symbol
+from oneofmany.problems.givens import Conflict, describe, number_word
+from oneofmany.problems.problem import Problem
+from oneofmany.problems.rules import lines
+from oneofmany.problems.tasks.grids import BARS, Grid, Row
+from oneofmany.problems.tasks.square import boards_of, draw, format_line
+from oneofmany.problems.tasks.task import SYMBOLS, Query, Task, only_query, symbol
 
 
-@lru_cache(maxsize=64)
-def sudoku(box_rows: int = 3, box_columns: int = 3) -> Problem:
-    """Sudoku with boxes of ``box_rows`` x ``box_columns`` cells: (2, 2) is 4x4, (2, 3) is 6x6, (3, 3) is 9x9.
+@overload
+def sudoku(size: int = 9, *, box_rows: int | None = None, box_columns: int | None = None) -> Problem: ...
+@overload
+def sudoku(box_rows: int, box_columns: int, /) -> Problem: ...
+def sudoku(
+    size: int | None = None, *columns: int, box_rows: int | None = None, box_columns: int | None = None
+) -> Problem:
+    """Sudoku with ``size`` rows, columns and values: ``sudoku(9)`` is 9x9.
+
+    By default the boxes are as square as possible and not higher than wide: 2 x 3 cells if the size is 6. Two numbers
+    are the rows and columns of a box: ``sudoku(3, 2)`` is the 6x6 Sudoku with boxes of 3 x 2 cells.
 
     Kinds: ``cell`` (a cell takes one value), ``line`` (a row or column takes a value once), ``box``.
     """
-    n = box_rows * box_columns
-    if box_rows < 1 or box_columns < 1 or n > len(SYMBOLS):
+    if columns:
+        size, box_rows, box_columns = None, size, columns[0]
+    if box_rows is None and box_columns is None:
+        return _sudoku(*box_shape(9 if size is None else size))
+    n = (box_rows or 0) * (box_columns or 0) if size is None else size
+    rows = n // (box_columns or 1) if box_rows is None else box_rows
+    of_box = n // max(rows, 1) if box_columns is None else box_columns
+    if min(rows, of_box) < 1 or rows * of_box != n or n > len(SYMBOLS):
         raise ValueError(
-            f"box shape: expected at least 1 x 1 and at most {len(SYMBOLS)} cells, got {box_rows} x {box_columns}"
+            f"box shape: expected boxes of as many cells as the size, which is 1 to {len(SYMBOLS)}, got boxes of "
+            f"{rows} x {of_box} cells for size {n}"
         )
+    return _sudoku(rows, of_box)
+
+
+@lru_cache(maxsize=64)
+def _sudoku(box_rows: int, box_columns: int) -> Problem:
+    n = box_rows * box_columns
     choice = np.arange(n**3).reshape(n, n, n)  # row, column, value
     # [band, row in band, stack, column in stack, value] -> [band, stack, value, the cells of a box]
     boxes = choice.reshape(n // box_rows, box_rows, n // box_columns, box_columns, n).transpose(0, 2, 4, 1, 3)
@@ -42,57 +68,56 @@ def box_shape(n: int) -> tuple[int, int]:
     return rows, n // rows
 
 
-def of_size(n: int, box_rows: int | None = None, box_columns: int | None = None) -> Problem:
-    """The Sudoku with n values. By default its boxes are as square as possible."""
-    if box_rows is None and box_columns is None:
-        return sudoku(*box_shape(n))
-    rows = box_rows or n // (box_columns or 1)
-    columns = box_columns or n // rows
-    if rows * columns != n:
-        raise ValueError(f"box shape {rows} x {columns} does not hold {n} cells")
-    return sudoku(rows, columns)
-
-
 def parse(text: str) -> Query:
-    """Read one line of n*n characters, row by row: ``.`` or ``0`` for blank, ``1``-``9``, then ``A``-``P``."""
-    text = text.strip()
-    n = isqrt(len(text))
-    if n == 0 or n * n != len(text) or n > len(SYMBOLS):
-        raise ValueError(
-            f"a Sudoku line has n*n characters (16, 36, 81, 256 or 625, for example), got {len(text)} characters"
+    """Read one query: a line of n*n cells, a line for each row, or a drawing, whose lines show the boxes."""
+    return only_query(boards, text)
+
+
+def _problem(grid: Grid) -> Problem:
+    """The Sudoku of a drawing: lines inside of the board are borders of boxes."""
+    n, first = grid.size, grid.rows[0]
+    if len(grid.rows) < n:
+        return sudoku(n)
+    bars = [at for at, character in enumerate(first.line.text) if character in BARS]
+    columns = _distance(first, [sum(place < bar for place in first.places) for bar in bars], n, "columns")
+    rows = _distance(first, [at for at, below in enumerate(grid.below, 1) if below], n, "rows")
+    if (rows, columns) in ((n, n), (1, 1)):  # a frame around the board, or lines around every cell
+        return sudoku(n)
+    if rows * columns != n:
+        if n not in (rows, columns):
+            raise first.line.error(f"the lines of the board make boxes of {rows} x {columns} cells, expected {n} cells")
+        rows, columns = (n // columns, columns) if rows == n else (rows, n // rows)
+    # Bars between all cells of a row are usual; boxes of one column are drawn by us, with these bars.
+    return sudoku(n) if columns == 1 and "│" not in first.line.text else sudoku(rows, columns)
+
+
+def _distance(first: Row, borders: list[int], n: int, name: str) -> int:
+    """The rows or columns between borders, n if there are none inside of the board."""
+    inner = sorted({border for border in borders if 0 < border < n})
+    distance = inner[0] if inner else n
+    if inner != list(range(distance, n, distance)) or n % distance:
+        raise first.line.error(
+            f"the lines of the board are after {name} {', '.join(map(str, inner))}: expected boxes of one size"
         )
-    return Query(of_size(n), parse_cells(text, n), NO_RELATIONS)
+    return distance
 
 
-def format_line(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:
-    """Write values uint8 [R] in the form that ``parse`` reads."""
-    return "".join(symbol(int(v)) for v in values)
-
-
-def draw(
-    problem: Problem,
-    values: np.ndarray,
-    relations: np.ndarray = NO_RELATIONS,
-    given: np.ndarray | None = None,
-    paint: Paint = plain,
-) -> str:
-    """Draw the grid with its boxes; blank cells are dots."""
+def explain(problem: Problem, conflict: Conflict) -> str:
+    """Say which row, column or box has a value twice."""
+    if conflict.rule is None or not conflict.taken:
+        return describe(problem, conflict)
     n = problem.size
-    box_rows, box_columns = problem.options["box_rows"], problem.options["box_columns"]
-    known = np.ones(n * n, bool) if given is None else given
-    cells = [paint(symbol(int(v)), bool(k)) if v else "·" for v, k in zip(values, known, strict=True)]
-    span = "─" * (2 * box_columns + 1)
-
-    def edge(left: str, middle: str, right: str) -> str:
-        return left + middle.join([span] * (n // box_columns)) + right
-
-    picture = [edge("┌", "┬", "┐")]
-    for row in range(n):
-        if row and row % box_rows == 0:
-            picture.append(edge("├", "┼", "┤"))
-        stacks = [" ".join(cells[row * n + c : row * n + c + box_columns]) for c in range(0, n, box_columns)]
-        picture.append("│ " + " │ ".join(stacks) + " │")
-    return "\n".join([*picture, edge("└", "┴", "┘")])
+    cells = [choice // n for choice in conflict.rule.choices]
+    rows, columns = {cell // n for cell in cells}, {cell % n for cell in cells}
+    if len(rows) == 1:
+        where = f"row {rows.pop() + 1}"
+    elif len(columns) == 1:
+        where = f"column {columns.pop() + 1}"
+    else:
+        high, wide = problem.options["box_rows"], problem.options["box_columns"]
+        where = f"box {min(rows) // high * (n // wide) + min(columns) // wide + 1}"
+    return f"{where} has {number_word(len(conflict.taken))} {symbol(conflict.taken[0] % n + 1)}s"
 
 
-TASK = Task("sudoku", of_size, parse, format_line, draw)
+boards = boards_of(_problem, (4,))
+TASK = Task("sudoku", sudoku, parse, format_line, draw, boards, explain)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from oneofmany.problems.givens import Conflict, conflicts, describe
 from oneofmany.problems.problem import Problem
+from oneofmany.problems.tasks.lines import Line, TextError, lines_of
 
-BLANKS = ".0"
+BLANKS = ".0_X*?-·"
+"""Symbols of a blank cell in texts; ``x`` too. Written and drawn are ``.`` and ``·``."""
+MOST_NAMED = 3
+"""At most this many contradictions of a query are named."""
 SYMBOLS = "123456789ABCDEFGHIJKLMNOP"
+"""Symbols of the values 1 to 25."""
 
 Paint = Callable[[str, bool], str]
 """Takes the text of a cell and whether the cell is given; returns the text to show, with colours for example."""
@@ -42,16 +48,59 @@ class Drawing(Protocol):
         ...
 
 
+Found = tuple[int, Query | TextError]
+"""The number of the first line of a query, and the query or what is wrong with it."""
+Boards = Callable[[list[Line], int | None], Iterator[Found]]
+"""Finds the queries in lines; the size is known or None."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the code of a task outside of the package comes from.
+
+    Args:
+        path: the file, as an absolute path.
+        sha256: of its bytes.
+        package: name and version of the installed package that the file belongs to; empty for a task file.
+    """
+
+    path: str
+    sha256: str
+    package: str = ""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The words of a task whose variables and values are not numbers.
+
+    Args:
+        variables: a name for each of the R variables.
+        values: a name for each of the V values.
+    """
+
+    variables: tuple[str, ...]
+    values: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Task:
-    """A task: its name and the same four functions for every puzzle.
+    """A task: its name and the same functions for every puzzle.
+
+    ``grid_task`` and ``named_task`` make a task with its text form and its drawing from the problem alone.
 
     Args:
         name: the name in file headers and on the command line.
-        problem: builds the problem of a size; keyword arguments are the problem's ``options``.
+        problem: builds the problem of a size; keyword arguments are the problem's ``options``. The default of its first
+            argument is the usual size.
         parse: reads one query from text; raises ValueError in one sentence if it cannot.
         format: writes values [R] and relations [M, 2] in the one-line text form that ``parse`` reads.
         draw: draws a board as text for people.
+        boards: finds all queries in the lines of a text; None if every line is a query that ``parse`` reads.
+        explain: says in the words of the task which rule the givens of a query break ("row 3 has two 5s").
+        build: builds data: ``build(problem, queries, split, seed)`` returns a ``Dataset`` of this many queries; None
+            for queries made from random solutions (``oneofmany.data.own_task``).
+        names: the names of variables and values, for the board viewer; None if they are numbers.
+        source: the code of the task, if it is not in the package.
     """
 
     name: str
@@ -59,6 +108,54 @@ class Task:
     parse: Callable[[str], Query]
     format: Callable[[Problem, np.ndarray, np.ndarray], str]
     draw: Drawing
+    boards: Boards | None = None
+    explain: Callable[[Problem, Conflict], str] = describe
+    build: Callable[..., Any] | None = None
+    names: Names | None = None
+    source: Source | None = None
+
+    def read(self, text: str, size: int | None = None) -> Iterator[Found]:
+        """Find the queries in a text of any format that the task knows, with the numbers of their first lines.
+
+        A query that cannot be read is a ``TextError``. ``size`` is needed only if a text can be read in two sizes.
+        """
+        find = self.boards or self._line_by_line
+        parts = lines_of(text)
+        for lines in parts:
+            found = list(find(lines, size)) if len(parts) > 1 else find(lines, size)
+            if isinstance(found, list) and len(found) != 1:
+                why = f"the field has {len(found)} queries, expected 1"
+                found = [(lines[0].number, lines[0].error(why))]
+            yield from found
+
+    def _line_by_line(self, lines: list[Line], size: int | None) -> Iterator[Found]:
+        for line in lines:
+            if line.text.strip():
+                try:
+                    yield line.number, self.parse(line.text)
+                except ValueError as error:
+                    yield line.number, line.error(str(error))
+
+    def contradiction(self, query: Query) -> str | None:
+        """Say how the givens of a query contradict each other; None if no two of them do."""
+        found = conflicts(query.problem, query.values, query.relations)
+        direct = [conflict for conflict in found if conflict.taken or conflict.relation]
+        said = list(dict.fromkeys(self.explain(query.problem, conflict) for conflict in direct or found))
+        more = f"; and {len(said) - MOST_NAMED:,} more" if len(said) > MOST_NAMED else ""
+        return "; ".join(said[:MOST_NAMED]) + more or None
+
+
+def only_query(boards: Boards, text: str) -> Query:
+    """Return the query that a text holds; ValueError if it holds none or several."""
+    found = [query for lines in lines_of(text) for _, query in boards(lines, None)]
+    for query in found:
+        if isinstance(query, TextError):
+            raise query
+    if len(found) != 1 or not isinstance(found[0], Query):
+        raise ValueError(
+            f"expected one query, got a text with {len(found)}" if found else "expected a query, got an empty text"
+        )
+    return found[0]
 
 
 NO_RELATIONS = np.zeros((0, 2), np.int16)
@@ -73,19 +170,3 @@ def plain(text: str, given: bool) -> str:
 def symbol(value: int) -> str:
     """Return the character of a value 1..25, ``.`` for 0."""
     return SYMBOLS[value - 1] if value else "."
-
-
-def parse_cells(text: str, size: int) -> np.ndarray:
-    """Read characters as values: ``.`` or ``0`` is blank, ``1``-``9``, then ``A``-``P``; returns uint8 [len(text)]."""
-    if size > len(SYMBOLS):
-        raise ValueError(f"size {size} is larger than {len(SYMBOLS)}, the largest that has a symbol for every value")
-    known = dict.fromkeys(BLANKS, 0) | {s: i + 1 for i, s in enumerate(SYMBOLS[:size])}
-    for c in text:
-        if not c.isascii() or c.upper() not in known:
-            break
-    else:
-        return np.array([known[c.upper()] for c in text], np.uint8)
-    raise ValueError(
-        f"character {c!r} is not a value of size {size}: expected . or 0 for blank, "
-        f"or {SYMBOLS[0]} to {SYMBOLS[size - 1]}"
-    )

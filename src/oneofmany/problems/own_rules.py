@@ -1,0 +1,187 @@
+"""Rules that every query brings of its own: graphs, cages, timetables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oneofmany.problems.problem import Problem
+from oneofmany.problems.rules import MOST, Rule
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+DTYPES = {
+    "offsets": np.int64,
+    "kind": np.int16,
+    "low": np.int32,
+    "high": np.int32,
+    "first": np.int64,
+    "choices": np.int32,
+    "weights": np.int32,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRules:
+    """The rules of Q queries, one query after the other; arrays of NumPy, or tensors of PyTorch on a device.
+
+    Args:
+        kinds: the names of the kinds of rules.
+        offsets: int64 [Q+1], the rules of query q are offsets[q] to offsets[q+1].
+        kind: int16 [G], the place of every rule's kind in ``kinds``.
+        low: int32 [G], the least sum of the weights taken.
+        high: int32 [G], the greatest sum.
+        first: int64 [G+1], the choices of rule g are entries first[g] to first[g+1].
+        choices: int32 [E].
+        weights: int32 [E].
+    """
+
+    kinds: tuple[str, ...]
+    offsets: Any
+    kind: Any
+    low: Any
+    high: Any
+    first: Any
+    choices: Any
+    weights: Any
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def of(cls, queries: Iterable[Iterable[Rule]]) -> OwnRules:
+        """Gather the rules of queries."""
+        of_queries = [list(rules) for rules in queries]
+        rules = [rule for of_query in of_queries for rule in of_query]
+        kinds = tuple(dict.fromkeys(rule.kind for rule in rules))
+        pairs = [pair for rule in rules for pair in rule.weighed()]
+        choices, weights = np.array(pairs, np.int32).reshape(-1, 2).T
+        low, high = np.array([rule.bounds for rule in rules], np.int32).reshape(-1, 2).T
+        return cls(
+            kinds=kinds,
+            offsets=_offsets([len(of_query) for of_query in of_queries]),
+            kind=np.array([kinds.index(rule.kind) for rule in rules], np.int16),
+            low=low.copy(),
+            high=high.copy(),
+            first=_offsets([len(rule.choices) for rule in rules]),
+            choices=choices.copy(),
+            weights=weights.copy(),
+        )
+
+    def rules(self, query: int) -> tuple[Rule, ...]:
+        """Return the rules of one query."""
+        made = []
+        for g in range(int(self.offsets[query]), int(self.offsets[query + 1])):
+            entries = slice(int(self.first[g]), int(self.first[g + 1]))
+            choices, weights = (tuple(array[entries].tolist()) for array in (self.choices, self.weights))
+            low, high = int(self.low[g]), int(self.high[g])
+            made.append(Rule(self.kinds[int(self.kind[g])], choices, weights=weights, low=low, high=high))
+        return tuple(made)
+
+    def problems(self, problem: Problem) -> list[Problem]:
+        """Return the problem of every query: ``problem`` with the query's rules. Queries of equal rules share one."""
+        made: dict[bytes, Problem] = {}
+        found = []
+        for query in range(len(self)):
+            part = self.take(np.array([query]))
+            key = b"".join(getattr(part, name).tobytes() + b"|" for name in DTYPES)
+            if key not in made:
+                made[key] = problem.with_rules(self.rules(query))
+            found.append(made[key])
+        return found
+
+    def take(self, rows: np.ndarray) -> OwnRules:
+        """Return the rules of some of the queries, in the order of ``rows`` int64 [N]."""
+        rules, counts = self.gather(self.offsets, rows)
+        entries, sizes = self.gather(self.first, rules)
+        taken = {name: getattr(self, name)[rules] for name in ("kind", "low", "high")}
+        taken |= {name: getattr(self, name)[entries] for name in ("choices", "weights")}
+        return replace(self, offsets=_offsets(counts), first=_offsets(sizes), **taken)
+
+    def to(self, device: torch.device) -> OwnRules:
+        """Return the same rules as int64 tensors on a device."""
+        import torch
+
+        placed = {name: torch.as_tensor(getattr(self, name), device=device).long() for name in DTYPES}
+        return replace(self, **placed)
+
+    def checked(self, problem: Problem) -> OwnRules:
+        """Return the rules with the right types; raises ValueError unless they are rules of this problem's queries."""
+        own = replace(self, **{name: np.ascontiguousarray(getattr(self, name), t) for name, t in DTYPES.items()})
+        G, E = len(own.kind), len(own.choices)
+        rising = all((np.diff(array) >= least).all() for array, least in ((own.offsets, 0), (own.first, 1)))
+        shapes = {own.low.shape, own.high.shape} == {(G,)} and own.weights.shape == (E,) and own.first.shape == (G + 1,)
+        ends = own.offsets[[0, -1]].tolist() == [0, G] and own.first[[0, -1]].tolist() == [0, E]
+        if not (rising and shapes and ends):
+            raise ValueError("rules of its own: offsets do not rise, or arrays have different lengths")
+        unknown = sorted(set(own.kinds) - {*problem.own_kinds, *problem.own_sums})
+        if unknown or own.kind.min(initial=0) < 0 or own.kind.max(initial=-1) >= len(own.kinds):
+            raise ValueError(f"rules of its own: {problem.task} has no own_kinds or own_sums {unknown}")
+        if own.choices.min(initial=0) < 0 or own.choices.max(initial=0) >= problem.choices:
+            raise ValueError(f"rules of its own: expected choices from 0 to {problem.choices - 1}")
+        rule = np.repeat(np.arange(G), np.diff(own.first))
+        if len(np.unique(rule * problem.choices + own.choices)) < E or not own.weights.all():
+            raise ValueError("rules of its own: a rule has a choice twice or a weight of 0")
+        if (own.low > own.high).any() or np.abs(own.weights).sum(initial=0, dtype=np.float64) > MOST * max(G, 1):
+            raise ValueError("rules of its own: a bound or a weight is too large")
+        for k, kind in enumerate(own.kinds):
+            linear = own.linear & (own.kind == k)
+            if linear.any() and kind not in problem.own_sums:
+                raise ValueError(f"rules of its own: kind {kind!r} has weights or bounds, so it must be in own_sums")
+            ones = (own.kind == k) & ~own.linear
+            if len(set(own.low[ones].tolist())) > 1 or (ones.any() and kind not in problem.own_kinds):
+                raise ValueError(
+                    f"rules of its own: rules of kind {kind!r} must be all exactly-one or all at-most-one, and in "
+                    "own_kinds: split them into two kinds"
+                )
+        return own
+
+    @property
+    def linear(self) -> np.ndarray:
+        """bool [G], True for rules that are neither exactly-one nor at-most-one (NumPy only)."""
+        other = np.add.reduceat(self.weights != 1, self.first[:-1]) > 0 if len(self.kind) else np.zeros(0, bool)
+        return other | (self.high != 1) | (self.low < 0) | (self.low > 1)
+
+    # ---- on a device -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def gather(offsets: Any, rows: Any) -> tuple[Any, Any]:
+        """Return the places offsets[r] to offsets[r+1] of all rows r, one after the other, and their numbers [N]."""
+        counts = offsets[rows + 1] - offsets[rows]
+        before = offsets[rows] - (counts.cumsum(0) - counts)
+        if isinstance(counts, np.ndarray):
+            return np.repeat(before, counts) + np.arange(counts.sum()), counts
+        import torch
+
+        shift = torch.repeat_interleave(before, counts)
+        return shift + torch.arange(len(shift), device=shift.device), counts
+
+    def kept(self, taken: Tensor, rows: Tensor) -> Tensor:
+        """Return which answers keep the rules of their queries, bool [B].
+
+        Args:
+            taken: bool [B, C].
+            rows: int64 [B], the queries; ``to`` must have put the rules on the same device.
+        """
+        import torch
+
+        rules, counts = self.gather(self.offsets, rows)
+        if not len(rules):
+            return torch.ones(len(rows), dtype=torch.bool, device=taken.device)
+        query = torch.repeat_interleave(torch.arange(len(rows), device=taken.device), counts)
+        entries, sizes = self.gather(self.first, rules)
+        of_entry = torch.repeat_interleave(query, sizes)
+        running = (taken[of_entry, self.choices[entries]] * self.weights[entries]).cumsum(0)
+        upto = running[sizes.cumsum(0) - 1]
+        sums = upto - torch.cat([upto.new_zeros(1), upto[:-1]])
+        broken = ((sums < self.low[rules]) | (sums > self.high[rules])).long()
+        return torch.zeros(len(rows), dtype=torch.int64, device=taken.device).index_add(0, query, broken) == 0
+
+
+def _offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -1,0 +1,184 @@
+"""Rules: sets of choices with weights and bounds, and helpers that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
+
+MOST = 2**31 - 1
+"""Weights, bounds and all sums that a rule can have are at most this large."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A set of choices with whole-number weights and bounds: low <= the sum of the weights of the taken ones <= high.
+
+    Without bounds exactly one choice is taken, or at most one with ``exact=False``; these two are the fastest. With
+    ``low`` or ``high`` the bounds count, and ``exact`` does not: ``low=1`` is at least one, ``low=2, high=2`` exactly
+    two.
+
+    Rules of one kind are interchangeable under the symmetries of the problem (the rows and columns of a chess board
+    are all of kind ``line``): networks over choices and rules share their weights within a kind.
+
+    Args:
+        kind: the name of the kind.
+        choices: the choices, each once.
+        exact: exactly one (True) or at most one (False) is taken. Of a rule with other bounds it is False.
+        weights: one whole number per choice, not 0; None if every choice counts 1.
+        low: the least sum; by default the least that there can be.
+        high: the greatest sum; by default the greatest that there can be.
+    """
+
+    kind: str
+    choices: tuple[int, ...]
+    exact: bool = True
+    weights: tuple[int, ...] | None = None
+    low: int | None = None
+    high: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.choices or len(set(self.choices)) != len(self.choices):
+            raise self._error(f"expected different choices, at least one, got {self.choices}")
+        if not isinstance(self.exact, bool):
+            raise self._error(
+                f"exact is True (exactly one) or False (at most one), got {self.exact!r}; use low and high for other "
+                "bounds"
+            )
+        weights = self._whole("weights", self.weights or (1,) * len(self.choices))
+        if len(weights) != len(self.choices) or 0 in weights:
+            raise self._error(f"expected {len(self.choices)} weights that are not 0, got {self.weights}")
+        least, greatest = sum(w for w in weights if w < 0), sum(w for w in weights if w > 0)
+        if self.low is None and self.high is None:
+            if self.weights is not None:
+                raise self._error("weights need bounds: give low, high or both")
+            low, high = int(self.exact), 1
+        else:
+            low, high = self._whole(
+                "low and high", (least if self.low is None else self.low, greatest if self.high is None else self.high)
+            )
+        if low > high or low > greatest or high < least:
+            raise self._error(f"nothing is from {low} to {high} if the sum can be {least} to {greatest}")
+        own = None if set(weights) == {1} else weights
+        one = own is None and high == 1
+        for name, value in {"weights": own, "low": low, "high": high, "exact": one and low == 1}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the rule is neither exactly-one nor at-most-one."""
+        return self.weights is not None or self.high != 1 or self.low not in (0, 1)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest sum."""
+        return int(self.low or 0), int(self.high or 0)
+
+    def weighed(self) -> Iterable[tuple[int, int]]:
+        """Return the pairs (choice, weight)."""
+        return zip(self.choices, self.weights or (1,) * len(self.choices), strict=True)
+
+    def _whole(self, name: str, numbers: Sequence[Any]) -> tuple[int, ...]:
+        if not all(isinstance(n, SupportsIndex) and not isinstance(n, bool) for n in numbers):
+            raise self._error(f"{name}: expected whole numbers, got {numbers}")
+        whole = tuple(int(n) for n in numbers)
+        if sum(abs(n) for n in whole) > MOST:
+            raise self._error(f"{name}: expected numbers up to {MOST:,} in sum, got {numbers}")
+        return whole
+
+    def _error(self, what: str) -> ValueError:
+        return ValueError(f"a rule of kind {self.kind!r}: {what}")
+
+
+def lines(kind: str, groups: Iterable[Iterable[Any]], exact: bool = True) -> list[Rule]:
+    """Make one rule of this kind for every group of choices."""
+    return [Rule(kind, tuple(int(choice) for choice in group), exact) for group in groups]
+
+
+# ---- helpers: variables count from 0, and values from 1, as in queries ---------------------------------------------
+
+
+def domain(kind: str, variable: int, allowed: Iterable[int], values: int) -> list[Rule]:
+    """A variable takes one of the ``allowed`` values 1..V; ``values`` is V."""
+    return [Rule(kind, tuple(_choice(variable, value, values) for value in sorted(set(allowed))))]
+
+
+def all_different(kind: str, variables: Sequence[int], values: int) -> list[Rule]:
+    """No two of the variables take the same value; ``values`` is V. V variables take every value once."""
+    return [
+        Rule(kind, tuple(_choice(variable, value, values) for variable in variables), len(variables) == values)
+        for value in range(1, values + 1)
+    ]
+
+
+def total(
+    kind: str,
+    variables: Sequence[int],
+    values: int,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    factors: Sequence[int] | None = None,
+) -> list[Rule]:
+    """The sum of the variables' values 1..V, each times its factor (1 by default), is from ``low`` to ``high``."""
+    factors = [1] * len(variables) if factors is None else factors
+    if len(factors) != len(variables):
+        raise ValueError(f"factors: expected {len(variables)}, one per variable, got {len(factors)}")
+    pairs = [(v, n, f * n) for v, f in zip(variables, factors, strict=True) for n in range(1, values + 1)]
+    choices = tuple(_choice(variable, value, values) for variable, value, _ in pairs)
+    return [Rule(kind, choices, weights=tuple(weight for *_, weight in pairs), low=low, high=high)]
+
+
+def cage(kind: str, variables: Sequence[int], values: int, target: int) -> list[Rule]:
+    """The variables take different values 1..V whose sum is ``target``: a cage of Killer Sudoku, a run of Kakuro.
+
+    The rule of the sum has kind ``kind``, those of the different values ``kind-different``.
+    """
+    different = all_different(f"{kind}-different", variables, values) if len(variables) > 1 else []
+    # All at-most-one, also in a cage of V variables, so that networks can share weights between cages.
+    different = [Rule(rule.kind, rule.choices, exact=False) for rule in different]
+    return total(kind, variables, values, low=target, high=target) + different
+
+
+def implies(kind: str, choice: int, others: Sequence[int]) -> list[Rule]:
+    """If a choice is taken, so is at least one of the ``others``."""
+    return [Rule(kind, (*others, choice), weights=(*(1 for _ in others), -1), low=0)]
+
+
+def forbid(kind: str, choices: Sequence[int]) -> list[Rule]:
+    """Not all of the choices are taken; of two, at most one is."""
+    return [Rule(kind, tuple(choices), low=0, high=len(choices) - 1)]
+
+
+def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], values: int) -> list[Rule]:
+    """The variables together take one of the ``rows`` of values 1..V; ``values`` is V.
+
+    For every beginning of a row there is one rule: if the first j variables take it, the next variable takes none of
+    the values that no row continues with. So no variables are added, and there are at most as many rules as the rows
+    have values. The first of them, about one variable, has kind ``kind-domain``.
+    """
+    allowed = sorted({tuple(int(value) for value in row) for row in rows})
+    if not variables or len(set(variables)) != len(variables) or any(len(row) != len(variables) for row in allowed):
+        raise ValueError(f"a table of kind {kind!r}: expected rows of {len(variables)} values of different variables")
+    if not allowed:
+        raise ValueError(f"a table of kind {kind!r}: expected at least one row, got none")
+    for row in allowed:
+        for value in row:
+            _choice(0, value, values)  # raises if it is not a value
+    rules = domain(f"{kind}-domain", variables[0], (row[0] for row in allowed), values)
+    for j in range(1, len(variables)):
+        following: dict[tuple[int, ...], set[int]] = {}
+        for row in allowed:
+            following.setdefault(row[:j], set()).add(row[j])
+        for beginning, nexts in following.items():
+            taken = [_choice(v, value, values) for v, value in zip(variables, beginning, strict=False)]
+            excluded = [_choice(variables[j], value, values) for value in range(1, values + 1) if value not in nexts]
+            if excluded:
+                rules.append(Rule(kind, (*taken, *excluded), low=0, high=j))
+    return rules
+
+
+def _choice(variable: int, value: int, values: int) -> int:
+    if not 1 <= value <= values:
+        raise ValueError(f"expected values from 1 to {values}, got {value}")
+    return int(variable) * values + int(value) - 1

@@ -1,0 +1,62 @@
+"""Rules with weights and bounds: their meaning, their common cases, and bad ones in one sentence."""
+
+import pytest
+
+from oneofmany.problems import Problem, Rule, all_different, domain, forbid, implies, table, total
+
+
+def test_exactly_one_and_at_most_one_are_common_cases():
+    assert Rule("r", (0, 1)) == Rule("r", (0, 1), low=1, high=1) == Rule("r", (0, 1), weights=(1, 1), low=1, high=1)
+    assert Rule("r", (0, 1), exact=False) == Rule("r", (0, 1), high=1) == Rule("r", (0, 1), False, None, 0, 1)
+    assert forbid("r", [0, 4]) == [Rule("r", (0, 4), exact=False)]
+    assert domain("r", 1, [3, 1], 3) == [Rule("r", (3, 5))]
+    assert [rule.exact for rule in all_different("r", [0, 1, 2], 3)] == [True] * 3
+    assert not any(rule.exact or rule.linear for rule in all_different("r", [0, 1], 3))
+    for rule in (Rule("r", (0, 1), low=1), Rule("r", (0, 1), low=2, high=2), *implies("r", 0, [1])):
+        assert rule.linear
+        assert not rule.exact
+
+
+def test_bounds_that_are_not_given_are_those_of_the_sum():
+    assert Rule("r", (0, 1, 2), low=1).bounds == (1, 3)
+    assert Rule("r", (0, 1, 2), weights=(2, -3, 1), high=0).bounds == (-3, 0)
+    [rule] = total("r", [0, 1], 2, high=0, factors=[1, -2])
+    assert rule.bounds == (-6, 0)
+    assert list(rule.weighed()) == [(0, 1), (1, 2), (2, -2), (3, -4)]
+
+
+def test_a_table_adds_no_variables():
+    rows = [(1, 1, 1), (1, 2, 3), (2, 2, 2)]
+    rules = table("t", [0, 1, 2], rows, 3)
+    assert Problem("t", 1, 3, 3, tuple(rules)).variables == 3
+    assert len(rules) <= 9
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Rule("r", ()), "a rule of kind 'r': expected different choices, at least one, got ()"),
+        (lambda: Rule("r", (1, 1)), "expected different choices"),
+        (lambda: Rule("r", (0, 1), exact="at_least"), "use low and high for other bounds"),  # pyright: ignore
+        (lambda: Rule("r", (0, 1), weights=(1, 2)), "weights need bounds: give low, high or both"),
+        (lambda: Rule("r", (0, 1), weights=(1,), low=1), "expected 2 weights that are not 0, got (1,)"),
+        (lambda: Rule("r", (0, 1), weights=(1, 0), low=1), "expected 2 weights that are not 0"),
+        (lambda: Rule("r", (0, 1), weights=(1, 0.5), low=1), "weights: expected whole numbers"),  # pyright: ignore
+        (lambda: Rule("r", (0, 1), low=1.5), "low and high: expected whole numbers"),  # pyright: ignore
+        (lambda: Rule("r", (0, 1), weights=(2**31, 1), low=1), "expected numbers up to 2,147,483,647"),
+        (lambda: Rule("r", (0, 1), low=3), "nothing is from 3 to 2 if the sum can be 0 to 2"),
+        (lambda: Rule("r", (0, 1), weights=(2, -1), high=-2), "nothing is from -1 to -2 if the sum can be -1 to 2"),
+        (lambda: table("t", [0, 1], [], 3), "expected at least one row"),
+        (lambda: table("t", [0, 1], [(1,)], 3), "expected rows of 2 values"),
+        (lambda: table("t", [0, 1], [(1, 4)], 3), "expected values from 1 to 3, got 4"),
+        (lambda: domain("d", 0, [0], 3), "expected values from 1 to 3, got 0"),
+        (lambda: total("t", [0, 1], 3, low=3, factors=[1]), "factors: expected 2"),
+        (lambda: Problem("p", 1, 1, 2, (Rule("r", (0, 2)),)), "names a choice outside 0..1"),
+        (lambda: Problem("p", 1, 1, 2, (), relation=">"), "relation: expected '<' or '!=', got '>'"),  # pyright: ignore
+    ],
+)
+def test_bad_rules_are_one_sentence(make, sentence):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,40 @@
+"""Small data sets whose queries bring their own rules: graphs of different sizes to colour, and boards with cages."""
+
+import numpy as np
+
+from oneofmany.data.listing import list_solutions
+from oneofmany.problems import OwnRules, Problem, Rule, cage, futoshiki
+
+
+def edges(pairs, colours):
+    return [Rule("edge", (a * colours + c, b * colours + c), exact=False) for a, b in pairs for c in range(colours)]
+
+
+def graphs(number, seed, largest=6, colours=3):
+    """Graphs of 3 to ``largest`` nodes with some nodes given; nodes that a graph does not have are given, too."""
+    rng = np.random.default_rng(seed)
+    problem = Problem("graph", largest, largest, colours, (), own_kinds=("edge",))
+    query, rules = np.zeros((number, largest), np.uint8), []
+    for row in query:
+        nodes = int(rng.integers(3, largest + 1))
+        pairs = [(a, b) for a in range(nodes) for b in range(a) if rng.random() < 0.4]
+        row[0] = rng.integers(1, colours + 1)
+        row[nodes:] = 1
+        rules.append(edges(pairs, colours))
+    return list_solutions(problem, query, None, {"builder": "graphs"}, seed=seed, own=OwnRules.of(rules))
+
+
+def cages(number, seed, size=4):
+    """Latin squares cut into cages, each with its own cages; some cells are given."""
+    rng = np.random.default_rng(seed)
+    plain = futoshiki(size)
+    problem = Problem("cages", size, size * size, size, plain.rules, own_kinds=("cage-different",), own_sums=("cage",))
+    query, rules = np.zeros((number, size * size), np.uint8), []
+    shift = np.array([[(r + c) % size for c in range(size)] for r in range(size)])
+    for row in query:
+        grid = (rng.permutation(size)[shift[rng.permutation(size)]] + 1).ravel()
+        cells = [(r * size + c, r * size + c + 1) for r in range(size) for c in range(0, size - 1, 2)]
+        rules.append([rule for pair in cells for rule in cage("cage", pair, size, int(grid[list(pair)].sum()))])
+        shown = rng.random(size * size) < 0.3
+        row[shown] = grid[shown]
+    return list_solutions(problem, query, None, {"builder": "cages"}, seed=seed, own=OwnRules.of(rules))
