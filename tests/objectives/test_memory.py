@@ -51,7 +51,7 @@ def test_chunks_give_the_same_and_need_less(form, pair_loss):
 
 
 def test_the_default_keeps_to_the_size_of_the_logits_or_16_million():
-    from oneofmany.objectives.pair_losses import default_solutions_at_once
+    from oneofmany.objectives.looking_up import default_solutions_at_once
 
     for shape in ((1, 4, 9, 5), (32, 512, 81, 9), (64, 4096, 81, 9), (1, 10**6, 81, 2)):
         steps, batch, variables, values = shape

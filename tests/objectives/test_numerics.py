@@ -52,6 +52,22 @@ def test_weights_are_constants_to_the_gradient(name, pair_loss):
     assert torch.autograd.grad(loss, scores, allow_unused=True) == (None,)
 
 
+@pytest.mark.parametrize("largest", [1.0, 300.0, 1e4, 1e7, 1e30])
+def test_a_large_logit_does_not_swallow_the_loss_of_the_other_choices(largest):
+    """In float32, as close to float64 as its digits allow: 4.254 for logits (1e7, 4, -1), not 4.0."""
+    logits = torch.tensor([[largest, 4.0, -1.0], [0.5, -largest, 2.0], [largest, largest, -3.0]])
+    solutions = torch.tensor(
+        [[[first, second, third] for first in range(3) for second in range(3) for third in range(3)]]
+    )
+    function = BinaryNLL()
+    exact = function(logits.double()[None, None], solutions)
+    torch.testing.assert_close(function(logits[None, None], solutions).double(), exact, rtol=1e-5, atol=1e-4)
+    # The right choice of the first variable costs only what its others do.
+    others = torch.nn.functional.softplus(torch.tensor([4.0, -1.0])).sum()
+    alone = function(logits[None, None, :1], torch.zeros(1, 1, 1, dtype=torch.int64))
+    assert float(alone) == pytest.approx(float(others + torch.nn.functional.softplus(torch.tensor(-largest))), rel=1e-5)
+
+
 @pytest.mark.parametrize("pair_loss", PAIR_LOSSES)
 def test_the_written_out_gradient_is_that_of_the_formula(pair_loss):
     """Compiled functions use the formula itself, also on impossible solutions and NaN in variables left out."""

@@ -42,11 +42,16 @@ BAD = [
     (changed(solutions=long(B, K, R).float()), r"solutions: expected dtype torch\.int64, got torch\.float32"),
     (changed(solutions=long(B, K, R).int()), r"solutions: expected dtype torch\.int64, got torch\.int32"),
     (changed(solutions=long(B, K + 1, R)), r"mask: expected shape \[B,K\] = \[3, 5\], got shape \[3, 4\]"),
-    (changed(mask=true(B, K).long()), r"mask: expected dtype torch\.bool, got torch\.int64"),
+    (changed(mask=true(B, K).float()), r"mask: expected a bool or integer dtype, got torch\.float32"),
+    (changed(mask=true(B, K).long() + 1), "mask: expected values 0 and 1, got 2 to 2"),
+    (changed(mask=true(B, K).int() - 2), "mask: expected values 0 and 1, got -1 to -1"),
     (changed(mask=true(B)), r"mask: expected shape \[B,K\], got shape \[3\]"),
     (changed(mask=true(B, K + 1)), r"mask: expected shape \[B,K\] = \[3, 4\], got shape \[3, 5\]"),
-    (changed(variable_mask=true(B, R + 1)), r"variable_mask: expected shape \[B,R\] = \[3, 5\], got shape \[3, 6\]"),
-    (changed(variable_mask=true(B, R).float()), r"variable_mask: expected dtype torch\.bool"),
+    (
+        changed(variable_mask=true(B, R + 1)),
+        r"variable_mask: expected shape \[B,R\] = \[3, 5\] or .* = \[3, 4, 5\], got shape \[3, 6\]",
+    ),
+    (changed(variable_mask=true(B, R).float()), "variable_mask: expected a bool or integer dtype"),
     (changed(solutions=long(B, K, R).to("meta")), "solutions: expected device cpu, got device meta"),
     (changed(mask=true(B, K).to("meta")), "mask: expected device cpu, got device meta"),
     (changed(variable_mask=true(B, R).to("meta")), "variable_mask: expected device cpu, got device meta"),
@@ -110,7 +115,7 @@ BAD_LOSSES = [
     (long(B, K), true(B, K), r"pair_losses: expected a floating-point dtype, got torch\.int64"),
     (torch.zeros(B, K, device="meta"), true(B, K), "pair_losses: expected device cpu, got device meta"),
     ([1.0], true(B, K), r"pair_losses: expected a torch\.Tensor, got list"),
-    (torch.zeros(B, K), true(B, K).float(), r"mask: expected dtype torch\.bool"),
+    (torch.zeros(B, K), true(B, K).float(), "mask: expected a bool or integer dtype"),
     (torch.zeros(0, K), true(0, K), "mask: expected B >= 1"),
 ]
 

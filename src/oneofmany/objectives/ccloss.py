@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import Objective, weighted_sum
-from .pair_losses import PairLoss
+from .base import Objective, Reduction
+from .contract import PairLoss
+from .reducing import weighted_sum
 from .weighting import softmin_listed
 
 
@@ -20,11 +21,19 @@ class CCLoss(Objective):
         per_step: the mean of the losses of all steps (as in the authors' code). False: one loss, from the mean of the
             pair losses over the steps.
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
     """
 
-    def __init__(self, *, per_step: bool = True, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
-        super().__init__(per_step=per_step, draws=False, pair_loss=pair_loss, validate=validate)
+    def __init__(
+        self,
+        *,
+        per_step: bool = True,
+        pair_loss: PairLoss | None = None,
+        reduction: Reduction = "mean",
+        validate: bool = True,
+    ) -> None:
+        super().__init__(per_step=per_step, draws=False, pair_loss=pair_loss, reduction=reduction, validate=validate)
 
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
         return softmin_listed(losses, mask, temperature=1.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .base import Objective
-from .pair_losses import PairLoss
+from .base import Objective, Reduction
+from .contract import PairLoss
 from .validation import expect
 from .weighting import draw_one, softmin_listed
 
@@ -20,6 +20,7 @@ class IExplR(Objective):
             a generator or noise.
         per_step: weights for every step. False: one weight vector for all steps, from the mean over the steps.
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
     """
 
@@ -30,11 +31,13 @@ class IExplR(Objective):
         sample: bool = False,
         per_step: bool = False,
         pair_loss: PairLoss | None = None,
+        reduction: Reduction = "mean",
         validate: bool = True,
     ) -> None:
         expect(0.0 < temperature < float("inf"), "temperature", "a number above 0", temperature)
-        super().__init__(per_step=per_step, draws=sample, pair_loss=pair_loss, validate=validate)
+        super().__init__(per_step=per_step, draws=sample, pair_loss=pair_loss, reduction=reduction, validate=validate)
         self.temperature = temperature
+        self.sample = sample
 
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
         weights = softmin_listed(losses, mask, self.temperature)

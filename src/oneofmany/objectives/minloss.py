@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .base import Objective
-from .pair_losses import PairLoss
+from .base import Objective, Reduction
+from .contract import PairLoss
 from .validation import check_fraction
 from .weighting import draw_one, first_minimum, mix_with_uniform
 
@@ -18,6 +18,7 @@ class MinLoss(Objective):
         epsilon: with this probability take any listed solution instead (epsilon-greedy; not in the paper). Then every
             call needs a generator or noise.
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
     """
 
@@ -29,10 +30,13 @@ class MinLoss(Objective):
         per_step: bool = False,
         epsilon: float = 0.0,
         pair_loss: PairLoss | None = None,
+        reduction: Reduction = "mean",
         validate: bool = True,
     ) -> None:
         check_fraction(epsilon, "epsilon")
-        super().__init__(per_step=per_step, draws=epsilon > 0, pair_loss=pair_loss, validate=validate)
+        super().__init__(
+            per_step=per_step, draws=epsilon > 0, pair_loss=pair_loss, reduction=reduction, validate=validate
+        )
         self.epsilon = epsilon
 
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:

@@ -1,7 +1,8 @@
 """Rewards of the selector: how well a listed solution agrees with the prediction (Section 3.4).
 
-Each takes logits `[B,R,V]` or `[T,B,R,V]`, solutions `[B,K,R]` and an optional variable mask `[B,R]`, and returns
-`[T,B,K]` (T = 1 without steps) without a gradient. SelectR takes the mean over the steps, or the reward of each step.
+Each takes logits `[B,R,V]` or `[T,B,R,V]`, solutions `[B,K,R]` and an optional variable mask `[B,R]` or `[B,K,R]`, and
+returns `[T,B,K]` (T = 1 without steps) without a gradient. SelectR takes the mean over the steps, or the reward of each
+step.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .pair_losses import computing_type, default_solutions_at_once, look_up
-from .validation import check_logits
+from .contract import computing_type
+from .looking_up import default_solutions_at_once, look_up, per_solution, without
+from .validation import as_variable_mask, check_logits
 
 
 class Reward(Protocol):
@@ -51,12 +53,12 @@ class _Agreement(Protocol):
 
 @torch.no_grad()
 def _count(agreement: _Agreement, logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> Tensor:
-    check_logits(logits, solutions, variable_mask)
+    check_logits(logits, solutions)
+    kept = as_variable_mask(variable_mask, solutions)
     logits = logits if logits.dim() == 4 else logits.unsqueeze(0)
-    table = agreement(logits).to(computing_type(logits))
-    if variable_mask is not None:
-        table = table.masked_fill(~variable_mask.unsqueeze(-1), 0.0)
-    return look_up(table, solutions, default_solutions_at_once(logits))
+    own = per_solution(kept)
+    table = without(agreement(logits).to(computing_type(logits)), kept if own is None else None)
+    return look_up(table, solutions, default_solutions_at_once(logits), own)
 
 
 def _argmax_agreement(logits: Tensor) -> Tensor:
@@ -71,5 +73,11 @@ def _threshold_agreement(logits: Tensor) -> Tensor:
 
 
 def _variables(solutions: Tensor, variable_mask: Tensor | None) -> Tensor | int:
-    """Return the number of variables that count: R, or `[B,1]` with a mask."""
-    return solutions.shape[-1] if variable_mask is None else variable_mask.sum(-1, keepdim=True)
+    """Return the number of variables that count: R, or `[B,1]` or `[B,K]` with a mask."""
+    if variable_mask is None:
+        return solutions.shape[-1]
+    return (variable_mask != 0).sum(-1, keepdim=variable_mask.dim() == 2)
+
+
+REWARDS: tuple[Reward, ...] = (hamming_reward, exact_match_reward, binary_hamming_reward, binary_exact_match_reward)
+"""The rewards of this module, which take a variable mask of every listed solution."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .base import Objective
-from .pair_losses import PairLoss
+from .base import Objective, Reduction
+from .contract import PairLoss
 from .weighting import one_hot, uniform
 
 
@@ -16,15 +16,21 @@ class Naive(Objective):
         mean_over_listed: divide by the query's number of listed solutions, so that queries with many solutions do not
             count more.
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
     """
 
     equal_weights = True
 
     def __init__(
-        self, *, mean_over_listed: bool = False, pair_loss: PairLoss | None = None, validate: bool = True
+        self,
+        *,
+        mean_over_listed: bool = False,
+        pair_loss: PairLoss | None = None,
+        reduction: Reduction = "mean",
+        validate: bool = True,
     ) -> None:
-        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
+        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, reduction=reduction, validate=validate)
         self.mean_over_listed = mean_over_listed
 
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
@@ -39,13 +45,16 @@ class Random(Objective):
 
     Args:
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
     """
 
     equal_weights = True
 
-    def __init__(self, *, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
-        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
+    def __init__(
+        self, *, pair_loss: PairLoss | None = None, reduction: Reduction = "mean", validate: bool = True
+    ) -> None:
+        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, reduction=reduction, validate=validate)
 
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
         return one_hot(mask.to(losses.dtype).argmax(-1), losses) * mask
@@ -56,13 +65,19 @@ class Unique(Objective):
 
     Args:
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
+        reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
     """
 
     equal_weights = True
 
-    def __init__(self, *, pair_loss: PairLoss | None = None, validate: bool = True) -> None:
-        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, validate=validate)
+    def __init__(
+        self, *, pair_loss: PairLoss | None = None, reduction: Reduction = "mean", validate: bool = True
+    ) -> None:
+        super().__init__(per_step=False, draws=False, pair_loss=pair_loss, reduction=reduction, validate=validate)
 
     def _solution_weights(self, losses: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
-        return (mask & (mask.sum(-1, keepdim=True) == 1)).to(losses.dtype)
+        return (mask & self._trained(mask).unsqueeze(-1)).to(losses.dtype)
+
+    def _trained(self, mask: Tensor) -> Tensor:
+        return mask.sum(-1) == 1

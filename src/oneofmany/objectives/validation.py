@@ -14,10 +14,22 @@ def expect(condition: bool, name: str, expected: str, got: object) -> None:
         raise ValueError(f"{name}: expected {expected}, got {got}")
 
 
-def expect_tensor(value: object, name: str, *, dtype: torch.dtype | None = None) -> None:
-    """Check that `value` is a tensor of `dtype` (None: any real floating-point type)."""
+def expect_dense(value: object, name: str) -> None:
+    """Check that `value` is a tensor with a shape: not nested, not sparse."""
     if not isinstance(value, Tensor):
         raise ValueError(f"{name}: expected a torch.Tensor, got {type(value).__name__}")
+    if value.is_nested:
+        raise ValueError(
+            f"{name}: expected a padded tensor (torch.nested.to_padded_tensor makes one), got a nested one"
+        )
+    if value.layout != torch.strided:
+        raise ValueError(f"{name}: expected a dense tensor, got layout {value.layout}")
+
+
+def expect_tensor(value: object, name: str, *, dtype: torch.dtype | None = None) -> None:
+    """Check that `value` is a tensor of `dtype` (None: any real floating-point type)."""
+    expect_dense(value, name)
+    assert isinstance(value, Tensor)
     if dtype is None:
         expect(value.dtype.is_floating_point, name, "a floating-point dtype", value.dtype)
     elif value.dtype != dtype:
@@ -42,15 +54,56 @@ def expect_device(value: Tensor, name: str, device: torch.device) -> None:
         raise ValueError(f"{name}: expected device {device}, got device {value.device}")
 
 
-def check_mask(mask: Tensor) -> None:
-    """Check a mask of listed solutions: bool `[B,K]` with at least one query and one place for a solution."""
-    expect_tensor(mask, "mask", dtype=torch.bool)
+def as_bool(mask: Tensor, name: str, *, validate: bool = False) -> Tensor:
+    """Return a mask of any integer type as bool: 0 is False, 1 is True; `validate` checks that nothing else occurs."""
+    expect_dense(mask, name)
+    if mask.dtype == torch.bool:
+        return mask
+    integer = not (mask.is_floating_point() or mask.is_complex())
+    expect(integer, name, "a bool or integer dtype", mask.dtype)
+    if validate and may_look_at_values(mask) and mask.numel() > 0:
+        low, high = mask.aminmax()
+        expect(bool((low >= 0) & (high <= 1)), name, "values 0 and 1", f"{int(low)} to {int(high)}")
+    return mask != 0
+
+
+def as_mask(mask: Tensor | None, like: Tensor, name: str, *, validate: bool = False) -> Tensor:
+    """Return the mask of listed solutions as bool `[B,K]`; None lists all places of `like` `[..,B,K]` or `[B,K,..]`.
+
+    Args:
+        mask: `[B,K]` of bool or any integer type, or None.
+        like: `solutions` `[B,K,..]`, or numbers per listed solution, `[B,K]` or `[T,B,K]`.
+        name: the name of `like`.
+        validate: also check that the values of an integer mask are 0 and 1.
+    """
+    if mask is None:
+        expect_dense(like, name)
+        solutions = name == "solutions"
+        least = 2 if not solutions else 3
+        expect_axes(like.dim() >= least, like, name, "shape [B,K,..]" if solutions else "shape [B,K] or [T,B,K]")
+        shape = like.shape[:2] if solutions else like.shape[-2:]
+        mask = torch.ones(shape, dtype=torch.bool, device=like.device)
+    mask = as_bool(mask, "mask", validate=validate)
     expect_axes(mask.dim() == 2, mask, "mask", "shape [B,K]")
     expect_axes(min(mask.shape) > 0, mask, "mask", "B >= 1 and K >= 1")
+    return mask
 
 
-def check_logits(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None) -> None:
-    """Check logits `[B,R,V]` or `[T,B,R,V]` against solutions `[B,K,R]` and an optional variable mask `[B,R]`."""
+def as_variable_mask(variable_mask: Tensor | None, solutions: Tensor) -> Tensor | None:
+    """Return a variable mask as bool; check its shape, `[B,R]` or `[B,K,R]`, against solutions `[B,K,R]`."""
+    if variable_mask is None:
+        return None
+    batch, listed, variables = solutions.shape
+    mask = as_bool(variable_mask, "variable_mask")
+    if mask.shape not in ((batch, variables), (batch, listed, variables)):
+        wanted = f"[B,R] = {[batch, variables]} or [B,K,R] = {[batch, listed, variables]}"
+        expect_axes(False, mask, "variable_mask", f"shape {wanted}")
+    expect_device(mask, "variable_mask", solutions.device)
+    return mask
+
+
+def check_logits(logits: Tensor, solutions: Tensor) -> None:
+    """Check logits `[B,R,V]` or `[T,B,R,V]` against solutions `[B,K,R]`."""
     expect_tensor(logits, "logits")
     expect_axes(logits.dim() in (3, 4), logits, "logits", "shape [B,R,V] or [T,B,R,V]")
     expect_axes(min(logits.shape) > 0, logits, "logits", "every axis of length 1 or more")
@@ -60,10 +113,6 @@ def check_logits(logits: Tensor, solutions: Tensor, variable_mask: Tensor | None
     expect_shape(solutions, "solutions", "[B,K,R]", (batch, solutions.shape[1], variables))
     expect_axes(solutions.shape[1] > 0, solutions, "solutions", "K >= 1")
     expect_device(solutions, "solutions", logits.device)
-    if variable_mask is not None:
-        expect_tensor(variable_mask, "variable_mask", dtype=torch.bool)
-        expect_shape(variable_mask, "variable_mask", "[B,R]", (batch, variables))
-        expect_device(variable_mask, "variable_mask", logits.device)
 
 
 def check_per_solution(values: Tensor, name: str, mask: Tensor, *, with_steps: bool = True) -> None:
@@ -83,15 +132,12 @@ def may_look_at_values(tensor: Tensor) -> bool:
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
-def check_solution_values(solutions: Tensor, mask: Tensor, variable_mask: Tensor | None, values: int) -> None:
-    """Check that the listed solutions hold 0..V-1 in every variable that is not masked. Waits for the device."""
-    wrong = ((solutions < 0) | (solutions >= values)) & mask.unsqueeze(-1)
-    if variable_mask is not None:
-        wrong = wrong & variable_mask.unsqueeze(1)
+def check_solution_values(solutions: Tensor, wrong: Tensor, expected: str) -> None:
+    """Name the first wrong value of the listed solutions, if `wrong` has one. Waits for the device."""
     if wrong.any():
         place = wrong.nonzero()[0].tolist()
         got = f"{int(solutions[tuple(place)])} at solutions{place}"
-        raise ValueError(f"solutions: expected values 0..{values - 1} where mask is True, got {got}")
+        raise ValueError(f"solutions: expected values {expected} where mask is True, got {got}")
 
 
 def check_noise_values(noise: Tensor) -> None:
