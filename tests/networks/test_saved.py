@@ -15,6 +15,7 @@ from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.problems import Problem, nqueens, sudoku
+from oneofmany.tensor_files import sealed
 
 DATA = {
     "nqueens": build_nqueens(6, 3, seed=1),
@@ -98,14 +99,16 @@ def test_a_task_of_your_own_needs_its_rules(tmp_path):
     assert load_network(tmp_path / "w", own).task == "queens-of-mine"
 
 
-def rewritten(path, change):
-    """The file with another header."""
+def rewritten(path, change, sealing=True):
+    """The file with another header, and its checksum; without ``sealing`` without one."""
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()["oneofmany"])
+    del header["checksum"]
     change(header)
-    save_file(load_file(path), path, {"oneofmany": json.dumps(header)})
+    tensors = load_file(path)
+    save_file(tensors, path, {"oneofmany": json.dumps(sealed(header, tensors) if sealing else header)})
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,18 @@ def rewritten(path, change):
         (lambda h: h.update(format="1"), "is damaged or not a network: its format version is '1'"),
         (lambda h: h.pop("network"), "is not a network of oneofmany"),
         (lambda h: h["network"].update(colour="red"), r"has settings that this version does not know \(colour\)"),
-        (lambda h: h["network"].update(width=9), "is damaged or not a network"),
+        (lambda h: h["network"].update(width=9), r"embed.weight: its settings need \[9, 2\], but it holds \[8, 2\]"),
+        (lambda h: h["network"].update(width=12_000), "network.width: expected at most 562, got 12000"),
+        (lambda h: h["network"].update(width=500), r"embed.weight: its settings need \[500, 2\]"),
+        (lambda h: h["network"].update(width=10**30), "network.width: expected at most"),
+        (lambda h: h["network"].update(width="8"), "network.width: expected at most 562, got '8'"),
+        (lambda h: h["network"].update(hidden=10**9), "network.hidden: expected at most"),
+        (lambda h: h["network"].update(kind="nlm", depth=10**9), "network.depth: expected at most 8, got 1000000000"),
+        (lambda h: h["network"].update(kind="nlm", latent=10**9), "network.latent: expected at most"),
+        (lambda h: h["network"].update(steps=10**9), "network.steps: expected at most 10000, got 1000000000"),
+        (lambda h: h["network"].update(test_steps=10**9), "network.test_steps: expected at most 10000, got 1000000000"),
+        (lambda h: h["network"].update(kind="rrn"), "is damaged or not a network"),
+        (lambda h: h.update(size=10**9), "is damaged or not a network"),
         (lambda h: h["network"].update(width=0), "is damaged or not a network"),
         (lambda h: h.pop("size"), "is damaged or not a network"),
         (lambda h: h.pop("card"), "is damaged or not a network"),
@@ -131,6 +145,36 @@ def test_a_file_that_says_something_else(tmp_path, change, message):
         load_network(path)
     assert "\n" not in str(refused.value)
     assert str(path) in str(refused.value)
+    # A file without a checksum is checked as strictly.
+    save_network(path, made(task, settings), settings, DATA[task].problem, force=True)
+    rewritten(path, change, sealing=False)
+    with pytest.raises(FileError, match=message):
+        load_network(path)
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    task, settings = KINDS[4]
+    path = tmp_path / "weights.safetensors"
+    save_network(path, made(task, settings), settings, DATA[task].problem)
+    good = path.read_bytes()
+    start = 8 + int.from_bytes(good[:8], "little")
+    for place in (*range(start, len(good), 101), len(good) - 1):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0x40]) + good[place + 1 :])
+        for read in (load_network, oneofmany.load):
+            with pytest.raises(FileError, match="was altered or damaged: its content does not match its checksum"):
+                read(path)
+    path.write_bytes(good.replace(b"nqueens", b"nqueenz"))
+    with pytest.raises(FileError, match="was altered or damaged"):
+        load_network(path)
+
+
+def test_weights_of_the_first_version_have_no_checksum(tmp_path):
+    for task, settings in KINDS:
+        path = tmp_path / "w.safetensors"
+        save_network(path, made(task, settings), settings, DATA[task].problem, force=True)
+        rewritten(path, lambda header: None, sealing=False)
+        loaded = load_network(path).network.state_dict()
+        assert all(torch.equal(loaded[name], tensor) for name, tensor in made(task, settings).state_dict().items())
 
 
 def test_damaged_files(tmp_path):

@@ -2,67 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 from torch import nn
 
 from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector
-from oneofmany.networks.equivariant.inputs import Inequalities
-from oneofmany.networks.kernels import NetworkKind, Precision, rrn_kernel
+from oneofmany.networks.kernels import Precision, rrn_kernel
 from oneofmany.networks.nlm import NLM, nlm_for, nlm_selector_for
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.rrn import RRN, CNNSelector, MLPSelector
-from oneofmany.problems import Problem
+from oneofmany.networks.sequences import CTCNetwork, Seq2SeqNetwork, SequenceNetwork, TokenSelector
+from oneofmany.networks.settings import SEQUENCES, NetworkKind, NetworkSettings, SelectorSettings
+from oneofmany.networks.transformer import TransformerNetwork, TransformerSelector
+from oneofmany.problems import Problem, SequenceProblem
 
-NETWORKS: dict[NetworkKind, type[TaskNetwork]] = {"nlm": NLM, "rrn": RRN, "equivariant": EquivariantNetwork}
+__all__ = ["NETWORKS", "NetworkSettings", "SelectorSettings", "build_network", "build_selector"]
 
-
-@dataclass(frozen=True)
-class NetworkSettings:
-    """Settings of a prediction network."""
-
-    kind: NetworkKind = "equivariant"
-    """Which network."""
-    width: int = 64
-    """Predicates per layer (NLM), size of the hidden state (RRN), channels per choice (equivariant)."""
-    depth: int = 30
-    """Layers (NLM)."""
-    steps: int = 16
-    """Steps in training (RRN, equivariant)."""
-    test_steps: int | None = None
-    """Steps at test time; by default as in training."""
-    dropout: float = 0.0
-    """Dropout rate of message components in training (RRN)."""
-    hidden: int | None = None
-    """Gated hidden units of the update; by default the width (equivariant)."""
-    inequalities: Inequalities = "rules"
-    """Input form of Futoshiki's inequalities (equivariant): rules, or the two flags of the paper's NLM."""
-    latent: int = 0
-    """Learned inputs, as nullary predicates (NLM) or appended to the embeddings (RRN); 16 in the authors' code."""
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the network predicts at every step."""
-        return self.kind != "nlm"
-
-
-@dataclass(frozen=True)
-class SelectorSettings:
-    """Settings of the selector network (section 3.4)."""
-
-    kind: Literal["nlm", "cnn", "cnn-authors", "mlp", "equivariant"] = "equivariant"
-    """Which network: the paper's small NLM, its CNN, the CNN or MLP of the authors' code, or ours."""
-    width: int = 32
-    """Predicates per layer (NLM), channels per choice (equivariant)."""
-    depth: int = 3
-    """Layers (NLM), rounds (equivariant)."""
+NETWORKS: dict[NetworkKind, type[TaskNetwork]] = {
+    "nlm": NLM,
+    "rrn": RRN,
+    "equivariant": EquivariantNetwork,
+    "transformer": TransformerNetwork,
+    "seq2seq": Seq2SeqNetwork,
+    "ctc": CTCNetwork,
+}
 
 
 def build_network(
     settings: NetworkSettings,
-    problem: Problem,
+    problem: Problem | SequenceProblem,
     *,
     precision: Precision = "float32",
     device: torch.device | str = "cpu",
@@ -71,7 +38,11 @@ def build_network(
 
     ``precision`` is that of the activations; ``kernels`` explains how each network uses it.
     """
-    if settings.kind == "nlm":
+    if isinstance(problem, SequenceProblem):
+        network = _for_sequences(settings, problem)
+    elif settings.kind in SEQUENCES:
+        raise ValueError(f"kind: expected a network over variables for {problem}, got {settings.kind!r}")
+    elif settings.kind == "nlm":
         network = nlm_for(
             problem, depth=settings.depth, width=settings.width, learned_nullary=settings.latent, precision=precision
         )
@@ -92,13 +63,44 @@ def build_network(
             hidden=settings.hidden,
             inequalities=settings.inequalities,
         )
+    elif settings.kind == "transformer":
+        network = TransformerNetwork(
+            problem,
+            width=settings.width,
+            layers=settings.depth,
+            steps=settings.steps,
+            hidden=settings.hidden,
+            heads=settings.heads,
+            mixing=settings.mixing,
+        )
     else:
-        raise ValueError(f"kind: expected nlm, rrn or equivariant, got {settings.kind!r}")
+        raise ValueError(f"kind: expected {', '.join(NETWORKS)}, got {settings.kind!r}")
     return network.to(device)
 
 
-def build_selector(settings: SelectorSettings, network: NetworkSettings, problem: Problem) -> nn.Module:
+def _for_sequences(settings: NetworkSettings, problem: SequenceProblem) -> SequenceNetwork:
+    sizes = {
+        "width": settings.width,
+        "layers": settings.depth,
+        "heads": settings.heads,
+        "hidden": settings.hidden,
+        "dropout": settings.dropout,
+    }
+    if settings.kind == "ctc":
+        return CTCNetwork(problem, frames=settings.frames, **sizes)
+    if settings.kind == "seq2seq":
+        return Seq2SeqNetwork(problem, **sizes)
+    raise ValueError(f"kind: expected {' or '.join(SEQUENCES)} for sequences, got {settings.kind!r}")
+
+
+def build_selector(
+    settings: SelectorSettings, network: NetworkSettings, problem: Problem | SequenceProblem
+) -> nn.Module:
     """Build a selector for a prediction network."""
+    if isinstance(problem, SequenceProblem) != (settings.kind == "tokens"):
+        raise ValueError(f"selector.kind: tokens is for sequences, and the others are not, got {settings.kind!r}")
+    if isinstance(problem, SequenceProblem):
+        return TokenSelector(problem, width=settings.width)
     offset = NETWORKS[network.kind].value_offset
     if settings.kind == "nlm":
         return nlm_selector_for(problem, depth=settings.depth, width=settings.width)
@@ -107,6 +109,8 @@ def build_selector(settings: SelectorSettings, network: NetworkSettings, problem
         return MLPSelector(problem, steps, value_offset=offset)
     if settings.kind in ("cnn", "cnn-authors"):
         return CNNSelector(problem, steps, value_offset=offset, rectify_last=settings.kind == "cnn-authors")
+    if settings.kind == "transformer":
+        return TransformerSelector(problem, width=settings.width, layers=settings.depth, value_offset=offset)
     return EquivariantSelector(
         problem,
         width=settings.width,

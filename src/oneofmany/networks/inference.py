@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from oneofmany.networks.protocol import PredictionNetwork, TakesNoise, arguments_of
+from oneofmany.networks.settings import StartCriterion
 from oneofmany.problems import Batch
-
-StartCriterion = Literal["residual", "confidence"]
-"""Which of several starts answers: the one whose belief moved least in the last step, or the most confident one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +55,31 @@ def predict(
     choose: StartCriterion = "residual",
     patience: int | None = None,
     compact: bool = True,
+    stop: Callable[[], bool] | None = None,
 ) -> Prediction:
     """Answer a batch of queries, without gradients and in evaluation mode.
 
     Args:
         network: any prediction network; its call must take the arguments that are used here.
         batch: the queries; solutions and mask are not used.
-        steps: number of steps, possibly more than in training; the network's own by default.
+        steps: at most this many steps, possibly more than in training; the network's own number by default.
         starts: number of noisy starts per query.
         generator: source of the noise; None runs a single start without noise.
         choose: which start answers, without knowledge of the rules: the one whose belief moved least in the last step
             (residual) or the most confident one (confidence).
-        patience: stop a query after this many steps without a change of its answer (checked every ``patience`` steps).
+        patience: stop a query after this many steps without a change of its answer; None or 0 runs all steps.
         compact: remove stopped queries from the batch. False runs all of them until the last has stopped, which keeps
             the shapes of a compiled network. The answers are the same.
+        stop: called every ``patience`` steps; True ends all queries with the answers that they have.
     """
     takes = arguments_of(network)
     noisy, resumable = "noise" in takes, takes.issuperset(("steps", "state", "return_state", "every_step"))
     if choose not in ("residual", "confidence"):
         raise ValueError(f"choose: expected 'residual' or 'confidence', got {choose!r}")
-    for name, value in {"steps": steps, "starts": starts, "patience": patience}.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{name}: expected at least 1, got {value}")
+    for name, value, least in (("steps", steps, 1), ("starts", starts, 1), ("patience", patience, 0)):
+        if value is not None and value < least:
+            raise ValueError(f"{name}: expected at least {least}, got {value}")
+    patience = patience or None
     if steps is not None and "steps" not in takes:
         raise ValueError(f"steps: expected None for a network without steps, got {steps}")
     if patience is not None and not resumable:
@@ -94,7 +95,7 @@ def predict(
         for _ in range(starts):
             noise = draw_noise(asked, batch, generator) if noisy and generator is not None else None
             if resumable:
-                runs.append(_resumed(asked, batch, steps, noise, patience, compact))
+                runs.append(_resumed(asked, batch, steps, noise, patience, compact, stop))
             else:
                 runs.append(_at_once(asked, batch, {"steps": steps, "noise": noise}))
     logits, residual, used = ([run[i] for run in runs] for i in range(3))
@@ -145,33 +146,51 @@ def _at_once(network: Any, batch: Batch, arguments: dict[str, Any]) -> Run:
 
 
 def _resumed(
-    network: Any, batch: Batch, steps: int | None, noise: Tensor | None, patience: int | None, compact: bool
+    network: Any,
+    batch: Batch,
+    steps: int | None,
+    noise: Tensor | None,
+    patience: int | None,
+    compact: bool,
+    stop: Callable[[], bool] | None,
 ) -> Run:
     """Carry the state from call to call, so that memory does not grow with the number of steps."""
     steps = int(network.steps) if steps is None else steps
     # Without patience only the last two steps are compared.
     first = 1 if patience is not None else max(steps - 1, 1)
-    last, state = network(batch, steps=first, noise=noise, every_step=False, return_state=True)
+    more = {} if noise is None else {"noise": noise}  # a network may not take any
+    last, state = network(batch, steps=first, **more, every_step=False, return_state=True)
     used = torch.full((len(batch),), first, device=last.device)
     moved = torch.zeros(len(batch), device=last.device)
     rows, before, stopped = torch.arange(len(batch), device=last.device), last, used < 0
+    changed = used.clone()  # the step of the last change of the answer
     last = last.clone()
     for done in range(first, steps, patience or 1):
+        if stop is not None and stop():
+            break
         count = min(patience or 1, steps - done)
-        logits, state = network(batch, steps=count, noise=noise, state=state, return_state=True)
+        logits, state = network(batch, steps=count, **more, state=state, return_state=True)
         trail = torch.cat([before[None], logits])
-        before, running = trail[-1], ~stopped
+        end = torch.full_like(changed, count)  # how many of these steps count for each query
+        settled = stopped
+        if patience is not None:
+            answers, step = trail.argmax(-1), torch.arange(done + 1, done + count + 1, device=last.device)[:, None]
+            same = (answers[1:] == answers[:-1]).all(-1)
+            trace = torch.cat([changed[None], torch.where(same, 0, step)]).cummax(0).values
+            changed, waited = trace[-1], step - trace[1:] >= patience
+            settled = stopped | waited.any(0)
+            end = torch.where(waited.any(0), waited.int().argmax(0) + 1, end)
+        own = torch.arange(len(rows), device=last.device)
+        running, at = ~stopped, trail[end, own]
         to = rows[running]
-        last[to], moved[to], used[to] = before[running], _moved(trail[-2], before)[running], done + count
-        if patience is not None and count == patience:
-            answers = trail.argmax(-1)
-            stopped = stopped | (answers == answers[0]).all(-1).all(0)
-            if stopped.all():
-                break
-            if compact and stopped.any():
-                keep = ~stopped
-                batch, rows, stopped, before, state = batch[keep], rows[keep], stopped[keep], before[keep], state[keep]
-                noise = None if noise is None else noise[keep]
+        last[to], moved[to], used[to] = at[running], _moved(trail[end - 1, own], at)[running], done + end[running]
+        before, stopped = trail[-1], settled
+        if stopped.all():
+            break
+        if compact and stopped.any():
+            keep = ~stopped
+            batch, rows, stopped, before, state = batch[keep], rows[keep], stopped[keep], before[keep], state[keep]
+            changed, more = changed[keep], {name: value[keep] for name, value in more.items()}
     return last, moved if steps > 1 else None, used
 
 

@@ -7,6 +7,7 @@ Triton kernels run if matrix products take 16-bit inputs on a GPU. This is how e
 | NLM | built with ``precision="float16"`` or ``"bfloat16"`` | it has its own buffers; float16 is more precise |
 | RRN | always bfloat16 on a GPU, unless built with ``kernel="plain"`` | its kernels support bfloat16 only |
 | equivariant | ``torch.autocast`` to bfloat16 | without kernels all of its products are PyTorch's own |
+| transformer, sequences | ``torch.autocast`` to bfloat16 | PyTorch's own products and fused attention; no Triton |
 
 Everything else runs as plain PyTorch: CPUs, float32, functions traced by torch.compile (a compiler cannot see into
 the kernels), and sizes that a network's kernels do not support.
@@ -22,7 +23,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-NetworkKind = Literal["nlm", "rrn", "equivariant"]
+from oneofmany.networks.settings import NetworkKind
 
 Precision = Literal["float32", "bfloat16", "float16"]
 """Precision of activations. With 16 bits, parameters, sums and parameter gradients stay float32."""

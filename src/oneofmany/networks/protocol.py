@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from torch import Tensor, nn
 
+from oneofmany.networks.settings import Readout
 from oneofmany.problems import Batch, Problem
-
-Readout = Literal["argmax", "threshold"]
-"""How an answer is read from logits: the most likely value of each variable, or each choice with probability > 0.5."""
 
 
 @runtime_checkable

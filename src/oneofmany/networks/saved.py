@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,12 @@ import torch
 from torch import nn
 
 import oneofmany
-from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.networks.headers import FORMAT, OTHERWISE, read_weights
 from oneofmany.networks.kernels import Precision, precision_for
 from oneofmany.networks.protocol import TaskNetwork
-from oneofmany.problems import TASKS, Problem
-from oneofmany.tensor_files import explained, read_tensors, write_tensors
-
-FORMAT = 1
-OTHERWISE = "not a network"
+from oneofmany.problems import Problem, SequenceProblem
+from oneofmany.tensor_files import explained, sealed, write_tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,7 @@ def save_network(
     path: str | Path,
     network: nn.Module | dict[str, torch.Tensor],
     settings: NetworkSettings,
-    problem: Problem,
+    problem: Problem | SequenceProblem,
     card: dict[str, Any] | None = None,
     *,
     force: bool = False,
@@ -59,13 +56,15 @@ def save_network(
         "network": asdict(settings),
         "card": card or {},
     }
+    if isinstance(problem, Problem) and not problem.has_rules:  # such a problem is rebuilt from the file alone
+        header |= {"variables": problem.variables, "values": problem.values}
     weights = network.state_dict() if isinstance(network, nn.Module) else network
-    write_tensors(path, weights, header, force=force)
+    write_tensors(path, weights, sealed(header, weights), force=force)
 
 
 def load_network(
     path: str | Path,
-    problem: Problem | None = None,
+    problem: Problem | SequenceProblem | None = None,
     *,
     device: torch.device | str = "cpu",
     precision: Precision | None = "float32",
@@ -78,25 +77,16 @@ def load_network(
         device: of the network.
         precision: of the activations, as in ``build_network``; None uses ``kernels.precision_for``.
     """
-    header, tensors = read_tensors(path, otherwise=OTHERWISE, newest=FORMAT, framework="pt")
-    if "network" not in header:
-        raise FileError(f"{path} is not a network of oneofmany")
+    weights = read_weights(path, problem, "pt")
     with explained(path, OTHERWISE):
-        known = {field.name for field in fields(NetworkSettings)}
-        if unknown := set(header["network"]) - known:
-            raise FileError(f"{path} has settings that this version does not know ({', '.join(sorted(unknown))})")
-        settings = NetworkSettings(**header["network"])
-        own = problem or _problem(header, path)
         if precision is None:
-            precision = precision_for(settings.kind, device)
-        network = build_network(settings, own, precision=precision, device=device)
-        network.load_state_dict(tensors)
-        task, size, card = str(header["task"]), int(header["size"]), dict(header["card"])
-    return SavedNetwork(network.eval(), settings, task, size, card)
-
-
-def _problem(header: dict[str, Any], path: str | Path) -> Problem:
-    task = TASKS.get(header["task"])
-    if task is None:
-        raise FileError(f"{path} belongs to the task {header['task']!r}, whose rules are needed: pass problem=")
-    return task.problem(header["size"], **header["options"])
+            precision = precision_for(weights.settings.kind, device)
+        with torch.device("meta"):  # takes no memory
+            empty = build_network(weights.settings, weights.problem, device="meta")
+        needed = {name: list(one.shape) for name, one in empty.state_dict().items()}
+        if needed != (found := {name: list(one.shape) for name, one in weights.tensors.items()}):
+            name = next(name for name in (*needed, *found) if needed.get(name) != found.get(name))
+            raise ValueError(f"{name}: its settings need {needed.get(name)}, but it holds {found.get(name)}")
+        network = build_network(weights.settings, weights.problem, precision=precision, device=device)
+        network.load_state_dict(weights.tensors)
+    return SavedNetwork(network.eval(), weights.settings, weights.task, weights.size, weights.card)

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from oneofmany.networks.equivariant.tables import RuleTables, rule_tables
-from oneofmany.problems import Batch, Problem
-
-Inequalities = Literal["rules", "flags"]
-"""Input form of a query's relations a < b: rules like any other, or the two flags of the paper's NLM."""
-
-
-def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:
-    """Return the kinds of rules that need weights, and the relations' kind among them: None with flags."""
-    if inequalities == "rules":
-        return problem.kinds, problem.relation_kind
-    static = {rule.kind for rule in problem.rules}
-    return tuple(kind for kind in problem.kinds if kind in static), None
+from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
+from oneofmany.networks.equivariant.rules import UNEQUAL
+from oneofmany.networks.equivariant.tables import RuleTables
+from oneofmany.problems import Batch
 
 
 def given_feature(query: Tensor, values: int) -> Tensor:
@@ -55,8 +45,13 @@ def check_tensor(name: str, value: Tensor | None, shape: tuple[int, ...], device
         raise ValueError(f"{name}: expected the query's device {device}, got {value.device}")
 
 
-def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relations_as_rules: bool) -> RuleTables:
-    """Check a batch against a network with weights for these kinds and return the tables of its problem."""
+def checked_tables(
+    network: nn.Module, batch: Batch, kinds: Sequence[str], relations_as_rules: bool, sums: Sequence[str] = ()
+) -> RuleTables:
+    """Check a batch against a network with weights for these kinds and return the tables of its rules.
+
+    If the queries bring rules of their own or relations a != b, these are tables of blocks, one for each query.
+    """
     query, relations, problem = batch.query, batch.relations, batch.problem
     if query.ndim != 2 or query.shape[1] != problem.variables:
         raise ValueError(f"query: expected [B, {problem.variables}] for {problem}, got {list(query.shape)}")
@@ -70,16 +65,22 @@ def checked_tables(network: nn.Module, batch: Batch, kinds: Sequence[str], relat
             raise ValueError(f"relations: expected [{len(query)}, M, 2], got {list(relations.shape)}")
         if problem.relation_kind is None and relations.shape[1]:
             raise ValueError(f"relations: expected none for {problem}, got {list(relations.shape)}")
+        if relations.shape[1] and problem.relation != "<" and not relations_as_rules:
+            raise ValueError(f"relations: {UNEQUAL}")
         if relations.dtype != torch.int64 or relations.device != device:
             raise ValueError(
                 f"relations: expected int64 on the network's device {device}, got {relations.dtype} on "
                 f"{relations.device}"
             )
-    tables = rule_tables(problem, device)
+    if batch.own is not None and relations is not None:
+        raise ValueError("relations: expected none beside the rules that the queries bring of their own")
+    unequal = relations is not None and relations.shape[1] > 0 and problem.relation != "<"
+    tables = block_tables(batch) if unequal or batch.own is not None else shared_tables(problem, device)
     present = [kind for kind, _ in tables.kinds]
     if relations_as_rules and relations is not None and relations.shape[1]:
         present.append(str(problem.relation_kind))
     unknown = [kind for kind in present if kind not in kinds]
+    unknown += [] if tables.sums is None else [kind for kind in tables.sums.kinds if kind not in sums]
     if unknown:
         raise ValueError(f"problem: expected rules of the kinds {list(kinds)}, got {problem} with {unknown}")
     return tables

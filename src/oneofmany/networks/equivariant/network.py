@@ -11,17 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from oneofmany.networks.equivariant.inputs import (
-    Inequalities,
-    check_tensor,
-    checked_tables,
-    flag_features,
-    given_feature,
-    used_kinds,
-)
+from oneofmany.networks.equivariant.inputs import check_tensor, checked_tables, flag_features, given_feature
+from oneofmany.networks.equivariant.rules import refusal, sum_kinds, used_kinds
 from oneofmany.networks.equivariant.steps import RuleBlock, Step, run_steps
 from oneofmany.networks.equivariant.tables import relation_tables
 from oneofmany.networks.protocol import TaskNetwork
+from oneofmany.networks.settings import Inequalities
 from oneofmany.problems import Batch, Problem
 
 
@@ -62,20 +57,14 @@ class EquivariantNetwork(TaskNetwork):
         self._trained = f"{problem.task} {problem.size}"
         kinds, relation_kind = used_kinds(problem, inequalities)
         self.embed = nn.Linear(2 + 2 * (inequalities == "flags"), width)
-        self.step = Step(RuleBlock(kinds, width, pooled or width, hidden or width, relation_kind))
+        block = RuleBlock(kinds, width, pooled or width, hidden or width, relation_kind, sum_kinds(problem))
+        self.step = Step(block)
 
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
         """Return None for problems of any task and size whose kinds of rules the network has weights for."""
-        needed = {rule.kind: None for rule in problem.rules}
-        if self.inequalities == "rules" and relations is not None and (relations >= 0).any():
-            needed[str(problem.relation_kind)] = None
-        if unknown := [kind for kind in needed if kind not in self.step.block.kinds]:
-            return (
-                f"the network was trained on {self._trained} and has no weights for rules of kind "
-                f"{' and '.join(unknown)}, so it cannot answer {problem.task} {problem.size}: "
-                f"use a network for {problem.task}"
-            )
-        return None
+        block = self.step.block
+        unequal = self.inequalities == "rules"
+        return refusal(problem, relations, block.kinds, self.inequalities, self._trained, block.sums, unequal)
 
     def compile_step(self, backend: str = "inductor") -> None:
         """Compile one step in place; it serves any number of steps."""
@@ -112,7 +101,7 @@ class EquivariantNetwork(TaskNetwork):
         steps = self.steps if steps is None else _checked_steps(steps)
         query, problem = batch.query, batch.problem
         block = self.step.block
-        tables = checked_tables(self, batch, block.kinds, self.inequalities == "rules")
+        tables = checked_tables(self, batch, block.kinds, self.inequalities == "rules", block.sums)
         check_tensor("noise", noise, self.noise_shape(batch), query.device)
         check_tensor("state", state, (len(batch), problem.choices, block.width), query.device)
 
@@ -121,15 +110,20 @@ class EquivariantNetwork(TaskNetwork):
         features = [given, torch.zeros_like(given) if noise is None else noise.t().to(given.dtype)]
         if self.inequalities == "flags":
             features += flag_features(batch)
-        elif batch.relations is not None and batch.relations.shape[1]:
+        elif tables.shared and batch.relations is not None and batch.relations.shape[1]:
             relations = relation_tables(batch.relations, problem)
         embedded = self.embed(torch.stack(features, -1).to(self.embed.weight.dtype))
 
         # Inside, choices come first ([C, B, ..]); outside, queries come first, as everywhere.
         inner = embedded.clone() if state is None else state.transpose(0, 1).contiguous()
+        if not tables.shared:  # the choices of all queries, one after the other: [B * C, 1, ..]
+            embedded, inner = (x.transpose(0, 1).flatten(0, 1)[:, None] for x in (embedded, inner))
         # Under autocast products are in 16 bits, but the state that accumulates them stays float32.
         inner = inner.to(self.embed.weight.dtype)
         logits, inner = run_steps(self.step, inner, embedded, tables, relations, steps, every_step)
+        if not tables.shared:
+            logits = logits.view(len(logits), len(batch), -1).mT
+            inner = inner.view(len(batch), -1, block.width).transpose(0, 1)
         shaped = logits.unflatten(1, (problem.variables, problem.values)).permute(0, 3, 1, 2)
         shaped = shaped if every_step else shaped[0]
         return (shaped, inner.transpose(0, 1)) if return_state else shaped

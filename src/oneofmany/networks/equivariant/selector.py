@@ -5,15 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from oneofmany.networks.equivariant.inputs import (
-    Inequalities,
-    checked_tables,
-    flag_features,
-    given_feature,
-    used_kinds,
-)
+from oneofmany.networks.equivariant.inputs import checked_tables, flag_features, given_feature
+from oneofmany.networks.equivariant.rules import sum_kinds, used_kinds
 from oneofmany.networks.equivariant.steps import RuleBlock, Step, run_steps
 from oneofmany.networks.equivariant.tables import relation_tables
+from oneofmany.networks.settings import Inequalities
 from oneofmany.problems import Batch, Problem
 
 
@@ -49,6 +45,11 @@ class EquivariantSelector(nn.Module):
         self.rounds, self.value_offset = rounds, value_offset
         self.inequalities: Inequalities = inequalities
         kinds, relation_kind = used_kinds(problem, inequalities)
+        if sum_kinds(problem) or problem.own_kinds or problem.relation != "<":
+            raise ValueError(
+                "the selector takes exactly-one and at-most-one rules that all queries share: use an objective without "
+                f"a selector for {problem.task}"
+            )
         self.embed = nn.Linear(4 + 2 * (inequalities == "flags"), width)
         self.step = Step(RuleBlock(kinds, width, width, width, relation_kind))
 

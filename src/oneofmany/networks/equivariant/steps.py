@@ -16,6 +16,7 @@ from oneofmany.networks.equivariant.plain import (
     top_over_rules,
     unrolled,
 )
+from oneofmany.networks.equivariant.sums import FEATURES, beliefs, sum_features
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 from oneofmany.networks.kernels import autocasts, takes_triton
 
@@ -29,9 +30,18 @@ class RuleBlock(nn.Module):
         pooled: channels that a rule pools (largest and second largest).
         hidden: gated hidden units of the update.
         relation_kind: the kind of a query's relations, or None.
+        sums: names of the kinds of rules with weights and bounds.
     """
 
-    def __init__(self, kinds: Sequence[str], width: int, pooled: int, hidden: int, relation_kind: str | None) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[str],
+        width: int,
+        pooled: int,
+        hidden: int,
+        relation_kind: str | None,
+        sums: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         self.kinds, self.relation_kind = tuple(kinds), relation_kind
         self.width, self.pooled, self.hidden = width, pooled, hidden
@@ -39,9 +49,23 @@ class RuleBlock(nn.Module):
         bound = 1 / math.sqrt(2 * pooled)
         self.rule = nn.Parameter(torch.empty(len(self.kinds), 2 * pooled, 2 * hidden).uniform_(-bound, bound))
         self.update = nn.Linear(hidden, width)
+        self.sums = tuple(sums)
+        if self.sums:
+            bound = 1 / math.sqrt(FEATURES)
+            self.sum = nn.Parameter(torch.empty(len(self.sums), FEATURES, 2 * hidden).uniform_(-bound, bound))
 
-    def forward(self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None) -> Tensor:
-        """Return the next state [C, B, width] from the state and the embedded query, both [C, B, width]."""
+    def forward(
+        self,
+        state: Tensor,
+        query: Tensor,
+        tables: RuleTables,
+        relations: RelationTables | None,
+        belief: Tensor | None = None,
+    ) -> Tensor:
+        """Return the next state [C, B, width] from the state and the embedded query, both [C, B, width].
+
+        ``belief`` [R, B, V], the probabilities of the values, is needed for rules with weights and bounds.
+        """
         spoken, own = self._choices(state + query)
         pooled = top_over_rules(spoken, tables)
         weights = dict(zip(self.kinds, self.rule.unbind(), strict=True))
@@ -51,6 +75,10 @@ class RuleBlock(nn.Module):
         if relations is not None and self.relation_kind is not None:
             answers = pool_relations(spoken, relations) @ weights[self.relation_kind]
             own = own + spread_relations(answers, relations)
+        if belief is not None and tables.sums is not None:
+            told = sum_features(belief, tables.sums).to(own.dtype)
+            for features, kind in zip(told, tables.sums.kinds, strict=True):
+                own = own + features @ self.sum[self.sums.index(kind)]
         gate, value = own.chunk(2, -1)
         return F.layer_norm(state + self.update(F.silu(gate) * value), (self.width,))
 
@@ -81,7 +109,11 @@ class Step(nn.Module):
         self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None
     ) -> tuple[Tensor, Tensor]:
         """Return the next state [C, B, width] and its logits [C, B]."""
-        state = self.block(state, query, tables, relations)
+        belief = None
+        if tables.sums is not None:
+            with torch.autocast(state.device.type, enabled=False):
+                belief = beliefs(state @ self.readout.to(state.dtype), tables.sums.weights.shape[-1])
+        state = self.block(state, query, tables, relations, belief)
         # Logits need full precision: in 16 bits, close values of a variable would tie.
         with torch.autocast(state.device.type, enabled=False):
             return state, state @ self.readout.to(state.dtype)
@@ -113,6 +145,8 @@ def uses_triton(block: RuleBlock, state: Tensor, tables: RuleTables, relations: 
 
     The kernels need power-of-two widths, slots that fit into a byte, and short loops.
     """
+    if tables.sums is not None or not tables.shared:
+        return False
     if not takes_triton(state, torch.bfloat16) or not autocasts(state) or not state.numel():
         return False
     powers = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))

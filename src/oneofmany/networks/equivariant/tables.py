@@ -6,9 +6,11 @@ import ctypes
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from oneofmany.networks.equivariant.rules import rule_arrays
 from oneofmany.problems import Problem
 
 
@@ -30,8 +32,38 @@ class Incidence:
 
 
 @dataclass(frozen=True, eq=False)
+class SumTables:
+    """Rules with weights and bounds. A group is a variable of a rule; there are N groups, L rules and R variables.
+
+    All numbers of a rule are divided by its largest weight.
+
+    Args:
+        of_groups: from variables to groups: every group takes its variable.
+        of_rules: from groups to rules: the sum over the rule's groups.
+        to_groups: from rules to groups: every group takes its rule.
+        spread: for every kind, from groups to variables: the mean over the variable's groups of that kind.
+        kinds: the kinds, in the order of ``spread``.
+        weights: float [N, 1, V], the weight of every value, 0 for a value that is not in the rule.
+        low: float [N, 1, 1], the least sum of the group's rule.
+        high: float [N, 1, 1], the greatest sum.
+    """
+
+    of_groups: Incidence
+    of_rules: Incidence
+    to_groups: Incidence
+    spread: tuple[Incidence, ...]
+    kinds: tuple[str, ...]
+    weights: Tensor
+    low: Tensor
+    high: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class RuleTables:
-    """Index tables of one problem's static rules on one device. Rules are sorted by kind.
+    """Index tables of exactly-one and at-most-one rules on one device. Rules are sorted by kind.
+
+    They are those of one problem, for all queries of a batch, or those of all queries of a batch, one after the other
+    (``blocks``): then choice c of query b is row b * C + c, and the batch has one column.
 
     Args:
         members: int64 [G, W], each rule's choices, padded with its first choice.
@@ -41,6 +73,8 @@ class RuleTables:
         spread: from rules to choices: for each kind the mean over the choice's rules of that kind; for the relations'
             kind the sum divided by V.
         kinds: (kind, number of rules) in the order of the rules.
+        sums: the rules with weights and bounds; None if there are none.
+        shared: whether all queries share the rules.
     """
 
     members: Tensor
@@ -49,13 +83,15 @@ class RuleTables:
     slot: Tensor
     spread: Incidence
     kinds: tuple[tuple[str, int], ...]
+    sums: SumTables | None = None
+    shared: bool = True
 
 
 _TABLES: WeakKeyDictionary[Problem, dict[torch.device, RuleTables]] = WeakKeyDictionary()
 
 
 def rule_tables(problem: Problem, device: torch.device) -> RuleTables:
-    """Return the tables of a problem on a device; they are built once."""
+    """Return the tables of a problem on a device, without rules with weights and bounds; they are built once."""
     return _tables_of(id(problem), device)
 
 
@@ -74,50 +110,16 @@ vars(_tables_of)["_dynamo_marked_constant"] = True
 
 
 def _build(problem: Problem, device: torch.device) -> RuleTables:
-    order = problem.kind.argsort(kind="stable")
-    members = torch.from_numpy(problem.members[order])
-    kind = torch.from_numpy(problem.kind[order])
-    exact = torch.from_numpy(problem.exact[order])
-    for k, name in enumerate(problem.kinds):
-        # The network knows rules only by the weights of their kind, so a kind must have one meaning.
-        meanings = {*exact[kind == k].tolist(), *([False] if name == problem.relation_kind else [])}
-        if len(meanings) > 1:
-            raise ValueError(
-                f"rules of kind {name!r}: expected all exactly-one or all at-most-one, got both; "
-                "split them into two kinds"
-            )
-
-    # One entry per (rule, choice) pair, sorted by choice, then by rule.
-    real = members >= 0
-    rule, slot = real.nonzero(as_tuple=True)
-    choice = members[real]
-    by_choice = choice.argsort(stable=True)
-    rule, slot, choice = rule[by_choice], slot[by_choice], choice[by_choice]
-    degree = choice.bincount(minlength=problem.choices)
-    column = torch.arange(len(choice)) - (degree.cumsum(0) - degree)[choice]
-
-    def by_choices(values: Tensor, padding: int = 0) -> Tensor:
-        table = torch.full((problem.choices, int(degree.max())), padding, dtype=values.dtype)
-        return table.index_put_((choice, column), values).to(device)
-
-    def by_rules(values: Tensor) -> Tensor:
-        return torch.zeros(members.shape, dtype=values.dtype).index_put_((rule, slot), values).to(device)
-
-    pair = choice * len(problem.kinds) + kind[rule]
-    siblings = pair.bincount()[pair]
-    if problem.relation_kind is not None:
-        siblings[kind[rule] == problem.kinds.index(problem.relation_kind)] = problem.values
-    in_spread = 1 / siblings
-    index, rules = torch.where(real, members, members[:, :1]).to(device), by_choices(rule)
-    counts = kind.bincount(minlength=len(problem.kinds)).tolist()
-    return RuleTables(
-        members=index,
-        real=real.to(device),
-        rules=rules,
-        slot=by_choices(slot.to(torch.int8 if members.shape[1] <= 127 else torch.int16), -1),
-        spread=Incidence(rules, by_choices(in_spread), index, by_rules(in_spread)),
-        kinds=tuple((name, count) for name, count in zip(problem.kinds, counts, strict=True) if count),
+    arrays = rule_arrays(problem)
+    slots = np.int8 if arrays.members.shape[1] <= 127 else np.int16
+    members, real, rules, spread, back, slot = (
+        torch.from_numpy(array).to(device)
+        for array in (
+            *(arrays.members, arrays.real, arrays.rules, arrays.spread, arrays.back),
+            arrays.slot.astype(slots),
+        )
     )
+    return RuleTables(members, real, rules, slot, Incidence(rules, spread, members, back), arrays.kinds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,181 @@
+"""What lies between the matrix products of a step of the equivariant network, compiled with numba.
+
+Rows of choices are ``slot * C + choice``: a slot holds one query. ``out`` [rows, P + 2H] is the product of the choices
+without bias: what they say to their rules, then their own part of the update. A rule's row is ``first[g] + slot *
+stride[g]``, because the rules of a kind are together. The innermost loops run over channels, so the compiler
+vectorises them. A row is taken from a whole array: after a slice of columns the compiler would gather number by number.
+Sums may be reordered (fastmath), NaN and infinity keep their meaning.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oneofmany.compiled import njit
+
+AT_ONCE = 4
+"""A choice gathers the answers of this many rules at a time: the columns of its table are a multiple of it."""
+
+_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+
+
+@_compiled
+def pool(out, members, sizes, first, stride, bias, pooled, slots, C, P):
+    """The two largest over each rule's choices, plus the bias: pooled [rows, 2P]. The second of a single one is 0."""
+    for q in range(slots):
+        choices = out[q * C : (q + 1) * C]
+        for g in range(len(sizes)):
+            row = pooled[first[g] + q * stride[g]]
+            best, second = row[:P], row[P:]
+            a = choices[members[g, 0]]
+            if sizes[g] == 1:
+                for p in range(P):
+                    best[p] = a[p] + bias[p]
+                    second[p] = np.float32(0)
+                continue
+            b = choices[members[g, 1]]
+            for p in range(P):
+                best[p] = max(a[p], b[p])
+                second[p] = min(a[p], b[p])
+            for w in range(2, sizes[g] - 1, 2):
+                a, b = choices[members[g, w]], choices[members[g, w + 1]]
+                for p in range(P):
+                    high, low = max(a[p], b[p]), min(a[p], b[p])
+                    second[p] = max(max(second[p], low), min(best[p], high))
+                    best[p] = max(best[p], high)
+            if sizes[g] % 2:
+                a = choices[members[g, sizes[g] - 1]]
+                for p in range(P):
+                    second[p] = max(second[p], min(best[p], a[p]))
+                    best[p] = max(best[p], a[p])
+            for p in range(P):
+                best[p] += bias[p]
+                second[p] += bias[p]
+
+
+@_compiled
+def pool_relations(out, relations, bias, pooled, slots, C, V, P):
+    """The two largest over {a >= d} + {b <= d} for each relation a < b and value d: pooled [slots * M * V, 2P]."""
+    M = relations.shape[1]
+    largest, next_largest = np.empty(P, np.float32), np.empty(P, np.float32)
+    for q in range(slots):
+        choices = out[q * C : (q + 1) * C]
+        for m in range(M):
+            small, large = relations[q, m]
+            if small < 0:  # padding: nobody reads its rows
+                continue
+            rows = pooled[(q * M + m) * V : (q * M + m + 1) * V]
+            for d in range(V - 1, -1, -1):
+                a = choices[small * V + d]
+                if d == V - 1:
+                    for p in range(P):
+                        rows[d, p] = a[p]
+                        rows[d, P + p] = -np.inf
+                else:
+                    for p in range(P):
+                        rows[d, P + p] = max(rows[d + 1, P + p], min(rows[d + 1, p], a[p]))
+                        rows[d, p] = max(rows[d + 1, p], a[p])
+            largest[:], next_largest[:] = -np.inf, -np.inf
+            for d in range(V):
+                b = choices[large * V + d]
+                for p in range(P):
+                    next_largest[p] = max(next_largest[p], min(largest[p], b[p]))
+                    largest[p] = max(largest[p], b[p])
+                    below = max(rows[d, P + p], next_largest[p])
+                    rows[d, P + p] = max(below, min(rows[d, p], largest[p])) + bias[p]
+                    rows[d, p] = max(rows[d, p], largest[p]) + bias[p]
+
+
+@_compiled
+def spread_relations(answers, relations, out, slots, C, V, P):
+    """Add the answers [slots * M * V, 2H], divided by V: choice (a, v) is in the rules d <= v, (b, v) in d >= v."""
+    M, H2 = relations.shape[1], answers.shape[1]
+    share = np.float32(1) / np.float32(V)
+    total = np.empty(H2, np.float32)
+    for q in range(slots):
+        for m in range(M):
+            small, large = relations[q, m]
+            if small < 0:
+                continue
+            rows = answers[(q * M + m) * V : (q * M + m + 1) * V]
+            total[:] = 0
+            for v in range(V):
+                own = out[q * C + small * V + v, P:]
+                for i in range(H2):
+                    total[i] += share * rows[v, i]
+                    own[i] += total[i]
+            total[:] = 0
+            for v in range(V - 1, -1, -1):
+                own = out[q * C + large * V + v, P:]
+                for i in range(H2):
+                    total[i] += share * rows[v, i]
+                    own[i] += total[i]
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
+def _sigmoid(x):
+    """(1 + tanh(x / 2)) / 2 by a rational function with coefficients of float32: within 3e-7, and it vectorises."""
+    y = min(max(x * np.float32(0.5), np.float32(-7.90531110763549805)), np.float32(7.90531110763549805))
+    z = y * y
+    over = np.float32(-2.76076847742355e-16)
+    over = over * z + np.float32(2.00018790482477e-13)
+    over = over * z + np.float32(-8.60467152213735e-11)
+    over = over * z + np.float32(5.12229709037114e-08)
+    over = over * z + np.float32(1.48572235717979e-05)
+    over = over * z + np.float32(6.37261928875436e-04)
+    over = over * z + np.float32(4.89352455891786e-03)
+    under = np.float32(1.19825839466702e-06)
+    under = under * z + np.float32(1.18534705686654e-04)
+    under = under * z + np.float32(2.26843463243900e-03)
+    under = under * z + np.float32(4.89352518554385e-03)
+    return np.float32(0.5) + np.float32(0.5) * (y * over / under)
+
+
+@_compiled
+def gate(out, answers, rules, weight, first, stride, bias, hidden, slots, C, P, H):
+    """Add the answers of each choice's rules to its own part, and open the gate: hidden [rows, H]."""
+    nothing = np.zeros(2 * H, np.float32)
+    for q in range(slots):
+        for c in range(C):
+            own, gated = out[q * C + c, P:], hidden[q * C + c]
+            for j in range(0, rules.shape[1], AT_ONCE):
+                r, s, t, u = rules[c, j], rules[c, j + 1], rules[c, j + 2], rules[c, j + 3]
+                k, l, m, n = weight[c, j], weight[c, j + 1], weight[c, j + 2], weight[c, j + 3]  # noqa: E741
+                a, b = answers[first[r] + q * stride[r]], answers[first[s] + q * stride[s]]
+                d, e = answers[first[t] + q * stride[t]], answers[first[u] + q * stride[u]]
+                once = bias if j == 0 else nothing
+                for i in range(2 * H):
+                    own[i] += once[i] + k * a[i] + l * b[i] + m * d[i] + n * e[i]
+            for i in range(H):
+                gated[i] = own[i] * _sigmoid(own[i]) * own[H + i]
+
+
+@_compiled
+def update(state, change, bias, query, x, readout, logits, answers, changed, slots, C, V, D):
+    """Normalise state + change, read the logits [slots, C], and note which queries' answers [slots, R] changed."""
+    for q in range(slots):
+        for c in range(C):
+            row, moved, asked, seen = state[q * C + c], change[q * C + c], query[q * C + c], x[q * C + c]
+            mean = np.float32(0)
+            for i in range(D):
+                row[i] += moved[i] + bias[i]
+                mean += row[i]
+            mean /= np.float32(D)
+            variance = np.float32(0)
+            for i in range(D):
+                variance += (row[i] - mean) * (row[i] - mean)
+            scale = np.float32(1) / np.sqrt(variance / np.float32(D) + np.float32(1e-5))
+            logit = np.float32(0)
+            for i in range(D):
+                row[i] = (row[i] - mean) * scale
+                seen[i] = row[i] + asked[i]
+                logit += row[i] * readout[i]
+            logits[q, c] = logit
+        for r in range(C // V):
+            taken = 0
+            for v in range(1, V):
+                if logits[q, r * V + v] > logits[q, r * V + taken]:
+                    taken = v
+            if answers[q, r] != taken:
+                answers[q, r] = taken
+                changed[q] = True

@@ -1,0 +1,239 @@
+"""Steps of the equivariant network on a CPU over a few queries at a time, and what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oneofmany.networks.equivariant.rules import rule_arrays
+from oneofmany.networks.settings import Inequalities
+from oneofmany.problems import Problem
+
+BLOCK = 12
+"""Rows of one matrix product. BLAS runs a product this small in one thread, at its full speed."""
+ROWS = 1024
+"""About how many choices are in work at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Logits:
+    """What the steps made of B queries.
+
+    Args:
+        last: float32 [B, R, V], of the last step.
+        before: float32 [B, R, V], of the step before; None after a single step.
+        steps: int64 [B], steps run.
+    """
+
+    last: np.ndarray
+    before: np.ndarray | None
+    steps: np.ndarray
+
+
+class Layers:
+    """The weights as the products take them, from the arrays of ``EquivariantNetwork.state_dict()``."""
+
+    def __init__(
+        self,
+        tensors: Mapping[str, np.ndarray],
+        kinds: Sequence[str],
+        relation_kind: str | None,
+        inequalities: Inequalities,
+    ) -> None:
+        given = {name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()}
+        D, H = given["step.block.update.weight"].shape
+        P = given["step.block.rule"].shape[1] // 2
+        check_shapes(given, shapes(D, P, H, len(kinds), inequalities))
+        self.width, self.pooled, self.hidden = D, P, H
+        self.embed, self.embed_bias = np.ascontiguousarray(given["embed.weight"].T), given["embed.bias"]
+        self.choice = np.ascontiguousarray(given["step.block.choice.weight"].T)
+        self.spoken_bias, self.own_bias = (part.copy() for part in np.split(given["step.block.choice.bias"], [P]))
+        self.rule = dict(zip(kinds, given["step.block.rule"], strict=True))
+        self.related = None if relation_kind is None else self.rule[relation_kind]
+        self.update = np.ascontiguousarray(given["step.block.update.weight"].T)
+        self.update_bias, self.readout = given["step.block.update.bias"], given["step.readout"]
+
+
+def shapes(D: int, P: int, H: int, kinds: int, inequalities: Inequalities) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors of a network of these widths."""
+    return {
+        "embed.weight": (D, 4 if inequalities == "flags" else 2),
+        "embed.bias": (D,),
+        "step.block.choice.weight": (P + 2 * H, D),
+        "step.block.choice.bias": (P + 2 * H,),
+        "step.block.rule": (kinds, 2 * P, 2 * H),
+        "step.block.update.weight": (D, H),
+        "step.block.update.bias": (D,),
+        "step.readout": (D,),
+    }
+
+
+def check_shapes(tensors: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise ValueError unless the tensors have exactly these names and shapes."""
+    for name in [*expected, *(name for name in tensors if name not in expected)]:
+        found = tensors[name].shape if name in tensors else None
+        if found != expected.get(name):
+            raise ValueError(f"{name}: expected {expected.get(name)}, got {found}")
+
+
+class Tables:
+    """A problem's rules in the types and with the padding that the kernels take."""
+
+    def __init__(self, problem: Problem) -> None:
+        from oneofmany.networks.equivariant.cpu_kernels import AT_ONCE
+
+        arrays = rule_arrays(problem)
+        self.problem, self.kinds = problem, arrays.kinds
+        self.members = arrays.members.astype(np.int32)
+        self.sizes = arrays.real.sum(1).astype(np.int32)
+        more = ((0, 0), (0, -arrays.rules.shape[1] % AT_ONCE))
+        self.rules = np.pad(arrays.rules, more).astype(np.int32)
+        self.spread = np.pad(arrays.spread, more)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The inputs of B queries."""
+
+    problem: Problem
+    queries: np.ndarray
+    relations: np.ndarray | None
+    noise: np.ndarray | None
+    flags: bool
+
+    def of(self, row: int) -> np.ndarray:
+        """Return float32 [C, features] of one query: given, noise, and with flags "larger" and "smaller"."""
+        R, V = self.problem.variables, self.problem.values
+        made = np.zeros((R, V, 4 if self.flags else 2), np.float32)
+        made[..., 0] = self.queries[row][:, None] == np.arange(1, V + 1)
+        if self.noise is not None:
+            made[..., 1] = self.noise[row].reshape(R, V)
+        if self.flags and self.relations is not None:
+            a, b = self.relations[row].T
+            made[b[b < a], :, 2] = 1
+            made[a[a < b], :, 3] = 1
+        return made.reshape(R * V, -1)
+
+
+class Work:
+    """The slots of one thread: the queries in work, and buffers for one step over them."""
+
+    def __init__(self, layers: Layers, tables: Tables, features: Features, most: int) -> None:
+        C, D, P, H = tables.problem.choices, layers.width, layers.pooled, layers.hidden
+        self.layers, self.tables, self.features = layers, tables, features
+        self.slots = Q = max(1, min(most, ROWS // C))
+        rows = -(-Q * C // BLOCK) * BLOCK
+        self.state, self.x, self.query, self.change = (np.zeros((rows, D), np.float32) for _ in range(4))
+        self.out, self.hidden = np.zeros((rows, P + 2 * H), np.float32), np.zeros((rows, H), np.float32)
+        self.logits, self.before = (np.zeros((Q, C), np.float32) for _ in range(2))
+        self.answers, self.changed = np.full((Q, tables.problem.variables), -1, np.int32), np.zeros(Q, np.bool_)
+        self.done, self.since = [0] * Q, [0] * Q  # steps run, and the step of the answer's last change
+
+        G = len(tables.sizes)
+        self.first, self.stride = np.zeros(G, np.int32), np.zeros(G, np.int32)
+        self.parts: list[tuple[int, int, np.ndarray]] = []  # first row, rows of a query, and weights of each kind
+        rule = row = 0
+        for kind, count in tables.kinds:
+            self.first[rule : rule + count] = row + np.arange(count)
+            self.stride[rule : rule + count] = count
+            self.parts.append((row, count, layers.rule[kind]))
+            rule, row = rule + count, row + -(-Q * count // BLOCK) * BLOCK
+        self.pooled, self.said = np.zeros((row, 2 * P), np.float32), np.zeros((row, 2 * H), np.float32)
+
+        relations = features.relations if layers.related is not None else None
+        self.relations = None
+        if relations is not None and relations.shape[1]:
+            M = relations.shape[1]
+            rows = -(-Q * M * tables.problem.values // BLOCK) * BLOCK
+            self.relations = np.full((Q, M, 2), -1, np.int32)
+            self.related = np.zeros((rows, 2 * P), np.float32), np.zeros((rows, 2 * H), np.float32)
+
+    def answer(
+        self, rows: range, steps: int, patience: int | None, made: Logits, stop: Callable[[], bool] | None
+    ) -> None:
+        """Run the queries of these rows and write their logits into ``made``."""
+        waiting, at, ran, stopped = iter(rows), [], 0, False  # ``at``: the row in each slot
+        while True:
+            while len(at) < self.slots and (row := next(waiting, None)) is not None:
+                self._put(len(at), row)
+                at.append(row)
+            if not at:
+                return
+            self._step(len(at))
+            ran += 1
+            stopped = stopped or (stop is not None and ran % (patience or 1) == 0 and stop())
+            for slot in range(len(at) - 1, -1, -1):
+                self.done[slot] += 1
+                done = self.done[slot]
+                if self.changed[slot] or done == 1:
+                    self.since[slot], self.changed[slot] = done, False
+                settled = patience and done - self.since[slot] >= patience
+                if settled or stopped or done == steps:
+                    made.last[at[slot]], made.steps[at[slot]] = self.logits[slot], done
+                    if made.before is not None:
+                        made.before[at[slot]] = self.before[slot]
+                    self._move(len(at) - 1, slot)
+                    at[slot] = at[-1]
+                    at.pop()
+
+    def _rows(self, slot: int) -> slice:
+        C = self.tables.problem.choices
+        return slice(slot * C, (slot + 1) * C)
+
+    def _put(self, slot: int, row: int) -> None:
+        """Start a query in a slot."""
+        own = self._rows(slot)
+        embedded = self.features.of(row) @ self.layers.embed + self.layers.embed_bias
+        self.query[own] = self.state[own] = embedded
+        self.x[own] = embedded + embedded
+        self.done[slot] = 0
+        if self.relations is not None and self.features.relations is not None:
+            self.relations[slot] = self.features.relations[row]
+
+    def _move(self, source: int, target: int) -> None:
+        """Move a query to another slot."""
+        if source == target:
+            return
+        for array in (self.query, self.state, self.x):
+            array[self._rows(target)] = array[self._rows(source)]
+        for array in (self.logits, self.before, self.answers, self.changed, self.relations):
+            if array is not None:
+                array[target] = array[source]
+        self.done[target], self.since[target] = self.done[source], self.since[source]
+
+    def _step(self, slots: int) -> None:
+        """Run one step of the first slots."""
+        from oneofmany.networks.equivariant import cpu_kernels as kernels
+
+        n, t = self.layers, self.tables
+        C, V, D, P, H = t.problem.choices, t.problem.values, n.width, n.pooled, n.hidden
+        _product(self.x, n.choice, self.out, slots * C)
+        kernels.pool(
+            self.out, t.members, t.sizes, self.first, self.stride, n.spoken_bias, self.pooled, slots, C, P
+        )  # fmt: skip
+        for row, count, weight in self.parts:
+            _product(self.pooled[row:], weight, self.said[row:], slots * count)
+        if self.relations is not None and n.related is not None:
+            pooled, said = self.related
+            kernels.pool_relations(self.out, self.relations, n.spoken_bias, pooled, slots, C, V, P)
+            _product(pooled, n.related, said, slots * self.relations.shape[1] * V)
+            kernels.spread_relations(said, self.relations, self.out, slots, C, V, P)
+        kernels.gate(
+            self.out, self.said, t.rules, t.spread, self.first, self.stride, n.own_bias, self.hidden, slots, C, P, H
+        )  # fmt: skip
+        _product(self.hidden, n.update, self.change, slots * C)
+        self.logits, self.before = self.before, self.logits
+        kernels.update(
+            self.state, self.change, n.update_bias, self.query, self.x, n.readout, self.logits, self.answers,
+            self.changed, slots, C, V, D,
+        )  # fmt: skip
+
+
+def _product(left: np.ndarray, right: np.ndarray, out: np.ndarray, rows: int) -> None:
+    """Write the first rows of left @ right, in blocks, into ``out``."""
+    blocks = -(-rows // BLOCK)
+    shape: Any = (blocks, BLOCK, -1)
+    np.matmul(left[: blocks * BLOCK].reshape(shape), right, out=out[: blocks * BLOCK].reshape(shape))

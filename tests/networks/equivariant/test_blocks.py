@@ -1,0 +1,173 @@
+"""Queries with their own rules in one batch: the answers of each query alone, and rules with weights and bounds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from oneofmany.data import DeviceData
+from oneofmany.networks import EquivariantNetwork, EquivariantSelector, predict
+from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
+from oneofmany.networks.equivariant.rules import refusal
+from oneofmany.networks.equivariant.sums import beliefs, sum_features
+from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, total
+from structures import cages, edges, graphs
+
+
+def alone(batch, row, problem):
+    """The batch of one query, whose problem has the query's own rules."""
+    return replace(batch[torch.tensor([row])], problem=problem, own=None, rows=None)
+
+
+@pytest.mark.parametrize("make", [graphs, cages])
+def test_a_batch_gives_what_each_query_gives_alone(make):
+    torch.manual_seed(0)
+    data = make(12, seed=3)
+    network = EquivariantNetwork(data.problem, width=8, steps=3)
+    rows = torch.tensor([5, 0, 5, 11, 7])
+    batch = DeviceData(data).batch(rows)
+    noise = torch.randn(network.noise_shape(batch))
+    together = network(batch, noise=noise)
+    together.square().mean().backward()
+    gradients = [p.grad.clone() for p in network.parameters()]
+    network.zero_grad()
+    each = [
+        network(alone(batch, i, data.problem_of(row)), noise=noise[i : i + 1]) for i, row in enumerate(rows.tolist())
+    ]
+    torch.testing.assert_close(together, torch.cat(each, 1), atol=1e-5, rtol=1e-4)
+    torch.cat(each, 1).square().mean().backward()
+    for found, parameter in zip(gradients, network.parameters(), strict=True):
+        torch.testing.assert_close(found, parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("make", [graphs, cages])
+def test_states_resume_and_batches_shrink(make):
+    data = make(9, seed=4)
+    network = EquivariantNetwork(data.problem, width=8, steps=6).eval()
+    batch = DeviceData(data).batch(torch.arange(9))
+    with torch.no_grad():
+        whole = network(batch, steps=6, every_step=False)
+        _, state = network(batch, steps=4, every_step=False, return_state=True)
+        assert state.shape == (9, data.problem.choices, 8)
+        torch.testing.assert_close(network(batch, steps=2, state=state, every_step=False), whole)
+        few = torch.tensor([8, 2])
+        torch.testing.assert_close(network(batch[few], steps=6, every_step=False), whole[few], atol=1e-5, rtol=1e-4)
+    kept, cut = (predict(network, batch, steps=20, patience=2, compact=compact) for compact in (False, True))
+    assert (kept.answers == cut.answers).all()
+
+
+def literal_features(problem, rules, belief):
+    """What the rules tell one choice after the other: [kinds, C, features] from belief [R, V]."""
+    kinds = [kind for kind in problem.kinds if any(rule.kind == kind for rule in rules)]
+    V = problem.values
+    told = torch.zeros(len(kinds), problem.choices, 5)
+    number = torch.zeros(len(kinds), problem.variables)
+    for rule in rules:
+        scale = max(abs(weight) for _, weight in rule.weighed())
+        weights = torch.zeros(problem.choices)
+        for choice, weight in rule.weighed():
+            weights[choice] = weight / scale
+        low, high = (bound / scale for bound in rule.bounds)
+        expected = (weights.view(-1, V) * belief).sum(1)
+        k = kinds.index(rule.kind)
+        for variable in {choice // V for choice in rule.choices}:
+            number[k, variable] += 1
+            others = expected.sum() - expected[variable]
+            for value in range(V):
+                w = weights[variable * V + value]
+                above, below = high - others - w, others + w - low
+                told[k, variable * V + value] += torch.stack(
+                    [w, above / (1 + above.abs()), below / (1 + below.abs()), (-above).relu(), (-below).relu()]
+                )
+    return told / number.repeat_interleave(V, 1).clamp_min(1)[..., None]
+
+
+def test_the_features_of_sums_are_the_literal_formula():
+    torch.manual_seed(1)
+    rules = [
+        *cage("cage", [0, 1, 2], 4, 7),
+        *total("sum", [1, 3], 4, low=-2, high=5, factors=[2, -3]),
+        Rule("sum", (0, 5, 10), low=2),
+        *cage("cage", [2, 3], 4, 5),
+    ]
+    problem = Problem("sums", 1, 4, 4, tuple(rules))
+    belief = torch.randn(4, 1, 4).softmax(-1)
+    made = sum_features(belief, shared_tables(problem, torch.device("cpu")).sums)
+    linear = [rule for rule in problem.rules if rule.linear]
+    torch.testing.assert_close(made[:, :, 0], literal_features(problem, linear, belief[:, 0]))
+    assert beliefs(torch.randn(16, 2), 4).sum(-1).allclose(torch.ones(4, 2))
+
+
+def test_block_tables_have_the_same_shape_for_any_rows():
+    data = graphs(20, seed=5)
+    placed = DeviceData(data)
+    shapes = {tuple(block_tables(placed.batch(torch.tensor(rows))).members.shape) for rows in ([0, 1], [4, 19], [3, 3])}
+    assert len(shapes) == 1
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # the compiler's own
+def test_one_step_compiles():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    data = cages(6, seed=3)
+    network = EquivariantNetwork(data.problem, width=4, steps=2)
+    batch = DeviceData(data).batch(torch.arange(4))
+    expected = network(batch)
+    network.compile_step(backend="eager")
+    torch.testing.assert_close(network(batch), expected)
+
+
+def test_networks_say_what_they_cannot_answer():
+    data = cages(2, seed=0)
+    other = EquivariantNetwork(Problem("other", 1, 4, 4, ()), width=4)
+    assert "no weights for rules of kind" in str(other.accepts(data.problem))
+    assert EquivariantNetwork(data.problem, width=4).accepts(data.problem_of(0)) is None
+    with pytest.raises(ValueError, match="use an objective without a selector"):
+        EquivariantSelector(data.problem)
+    graph = Problem("graph", 1, 2, 3, (), relation_kind="edge", relation="!=")
+    flags = EquivariantNetwork(graph, width=4, inequalities="flags")
+    assert "a != b need" in str(flags.accepts(graph, np.array([[0, 1]])))
+    assert EquivariantNetwork(graph, width=4).accepts(graph, np.array([[0, 1]])) is None
+    assert "a != b need" in str(refusal(graph, np.array([[0, 1]]), ("variable", "edge"), "rules", "graph 1"))
+
+
+def test_relations_that_differ_are_the_rules_that_they_imply():
+    torch.manual_seed(0)
+    pairs = torch.tensor([[(0, 1), (2, 1), (-1, -1)], [(3, 0), (1, 2), (0, 2)], [(-1, -1)] * 3])
+    problem = Problem("graph", 4, 4, 3, (), relation_kind="edge", relation="!=")
+    own = Problem("graph", 4, 4, 3, (), own_kinds=("edge",))
+    rules = [edges([pair for pair in of_query if pair[0] >= 0], 3) for of_query in pairs.tolist()]
+    query = torch.randint(0, 4, (3, 4))
+    none = torch.zeros(3, 0)
+    batch = Batch(query, none[..., None].expand(-1, -1, 4).long(), none.bool(), none.sum(1).long(), problem, pairs)
+    other = replace(batch, problem=own, relations=None, own=OwnRules.of(rules).to(query.device), rows=torch.arange(3))
+    networks = [EquivariantNetwork(p, width=8, steps=3) for p in (problem, own)]
+    kinds = [network.step.block.kinds for network in networks]
+    assert kinds[0] == kinds[1]
+    networks[1].load_state_dict(networks[0].state_dict())
+    noise = torch.randn(3, 12)
+    torch.testing.assert_close(networks[0](batch, noise=noise), networks[1](other, noise=noise))
+    answers = torch.randint(0, 3, (3, 4))
+    assert (batch.check(answers) == other.check(answers)).all()
+
+
+def test_it_learns_cages_it_has_not_seen():
+    """MinLoss over the listed solutions at every step."""
+    torch.manual_seed(0)
+    train, test = DeviceData(cages(200, seed=1)), DeviceData(cages(100, seed=2))
+    g = torch.Generator().manual_seed(0)
+    network = EquivariantNetwork(train.problem, width=16, steps=6)
+    optimizer = torch.optim.AdamW(network.parameters(), 1e-2, betas=(0.9, 0.98))
+    for _ in range(40):
+        batch = train.draw(32, g)
+        noise = torch.randn(network.noise_shape(batch), generator=g)
+        log_p = network(batch, noise=noise).log_softmax(-1)
+        taken = torch.nn.functional.one_hot(batch.solutions, 4).float()
+        pair_loss = -torch.einsum("tbrv,bkrv->bk", log_p, taken)
+        optimizer.zero_grad()
+        pair_loss.masked_fill(~batch.mask, torch.inf).amin(1).mean().backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+    batch = next(test.in_order(100))
+    assert batch.check(predict(network, batch, steps=12, generator=g).answers).float().mean() > 0.5
