@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from oneofmany.files import FileError
-from oneofmany.runs.folder import RunFolder, read_json, write_json
+from oneofmany.runs.folder import RunFolder, _seal, read_json, write_json
 
 
 def tensors(seed):
@@ -119,6 +119,17 @@ def test_parts_of_states_that_a_kill_left_are_removed(folder):
     assert [path.name for path in (folder.path / "state").iterdir()] == ["000000000001.safetensors"]
 
 
+def test_states_that_a_kill_left_are_removed(folder):
+    """A process that is killed right after its last state has not deleted older ones yet."""
+    for number in (1, 2):
+        folder.save_state(number, tensors(number), {})
+    older = folder.path / "state" / "000000000000.safetensors"
+    older.write_bytes((folder.path / "state" / "000000000001.safetensors").read_bytes())
+    with folder.continuing():
+        assert not older.exists()
+    assert len(list((folder.path / "state").iterdir())) == 2
+
+
 def test_any_damage_to_a_state_is_found(folder):
     folder.save_state(1, tensors(1), {"number": 1})
     folder.save_state(2, tensors(2), {"number": 2})
@@ -137,6 +148,14 @@ def test_any_damage_to_a_state_is_found(folder):
     (folder.path / "state" / "000000000001.safetensors").write_bytes(b"")
     with pytest.raises(FileError, match="every state is damaged, so it cannot be resumed"):
         folder.load_state()
+
+
+@pytest.mark.parametrize("header", [b'{"__metadata__": 3}', b'{"__metadata__": {"oneofmany": 3}}', b"3", b"[]"])
+def test_a_state_with_another_header_and_the_right_checksum_is_damaged(folder, header):
+    folder.save_state(1, {"a": torch.zeros(1)}, {})
+    body = len(header).to_bytes(8, "little") + header
+    (folder.path / "state" / "2.safetensors").write_bytes(body + _seal(body))
+    assert "2.safetensors is damaged" in folder.load_state()[2][0]
 
 
 def test_the_folder_holds_text_and_safetensors_only(folder):
