@@ -301,8 +301,8 @@ def test_the_paper_statistics(reference):
 
 def test_bad_lists(tmp_path):
     bad = {
-        "short.txt": ("1" * 80, "line 1 of .* has 80 characters"),
-        "letter.txt": ("x" + "." * 80, "line 1 of .*'x' is not a value"),
+        "short.txt": ("1" * 80, "line 1, column 1: the line has 80 cells, expected 9 or 81"),
+        "letter.txt": ("." * 79 + "z.", "line 1, column 80: 'z' is not a value"),
         "many.txt": ("." * 81, "several solutions"),
         "none.txt": ("11" + "." * 79, "no solution"),
         "empty.txt": ("\n# nothing\n", "has no puzzles"),

@@ -16,7 +16,7 @@ from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.files import FileError, write_whole
 from oneofmany.problems import Problem, nqueens
-from oneofmany.tensor_files import HEADER
+from oneofmany.tensor_files import HEADER, sealed, write_tensors
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def rewritten(content, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h: h.update(format=2), "format version 2, newer than 1"),
+        (lambda h: h.update(format=3), "format version 3, newer than 2"),
         (lambda h: h.update(format="x"), "damaged or not a dataset: its format version is 'x'"),
         (lambda h: h.update(size=5), "does not match its checksum"),
         (lambda h: h.update(checksum="sha256:0"), "does not match its checksum"),
@@ -185,6 +185,27 @@ def test_altered_headers(content, tmp_path, change, message):
     path.write_bytes(rewritten(content, change))
     with pytest.raises(FileError, match=message):
         Dataset.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"task": "own", "variables": 10**9, "values": 2},
+            "it names 1000000000 variables of 2 values, expected at most",
+        ),
+        ({"task": "own", "variables": 10**30, "values": 255}, "expected at most 4194304 choices"),
+        ({"size": 10**9, "variables": 10**9}, "size: expected a Futoshiki of 1 to 25 values, got 1000000000"),
+    ],
+)
+def test_sizes_that_a_small_file_names(small, tmp_path, changes, message):
+    """With a checksum that fits: the sizes are compared before memory is taken (review R8)."""
+    about = {key: value for key, value in small.header().items() if key != "checksum"} | changes
+    tensors = {name: getattr(small, name) for name in DTYPES} | {"query": np.zeros((0, 10**9), np.uint8)}
+    write_tensors(tmp_path / "a", tensors, sealed(about, tensors))
+    assert (tmp_path / "a").stat().st_size < 10**6
+    with pytest.raises(FileError, match=message):
+        Dataset.load(tmp_path / "a")
 
 
 def test_a_safetensors_file_of_something_else(tmp_path):

@@ -1,5 +1,6 @@
 """Import of your own pairs, and export."""
 
+import contextlib
 import json
 import sys
 
@@ -98,7 +99,7 @@ def test_parquet_of_queries(tmp_path):
         ([(5, [1])], None, "input: expected a list of integers"),
         ([("2 . . .", "2 4 1 2")], "nqueens", "pair 1 .* not a solution"),
         ([("2 . . .", "2 1 3")], "nqueens", "not a solution"),
-        ([("2 . . x", "2 4 1 3")], "nqueens", "row 4 of 4"),
+        ([("2 . . y", "2 4 1 3")], "nqueens", "row 4 of 4"),
         ([([2, 0, 0, 0], "2 4 1 3")], "nqueens", "expected the text form of nqueens"),
         ([("2 . . .", "2 4 1 3"), (". . . . .", "1 3 5 2 4")], "nqueens", "pair 2 .* it is a query of"),
     ],
@@ -114,7 +115,8 @@ def test_bad_files(tmp_path):
         ("b.jsonl", '{"input": [0], "output": [1]}\n{"input": ', "line 2 of .* is not JSON"),
         ("c.jsonl", "[1, 2]", "fields input and output"),
         ("d.jsonl", '{"input": [0]}', "fields input and output"),
-        ("e.csv", "input,output", "ends in .jsonl or .parquet"),
+        ("e.csv", "input,output", "has no pairs"),
+        ("e.txt", "", "ends in .jsonl, .parquet, .csv or .tsv"),
         ("f.parquet", "no parquet", "cannot be read as Parquet"),
     ]:
         (tmp_path / name).write_text(content)
@@ -127,3 +129,52 @@ def test_bad_files(tmp_path):
         import_pairs(tmp_path / "missing.jsonl")
     with pytest.raises(ValueError, match="task: expected one of"):
         import_pairs(tmp_path / "a.jsonl", "chess")
+
+
+def test_parquet_of_texts_and_lists(tmp_path):
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    texts = {"input": [".2", "0A"] * 400, "output": ["12", "1A"] * 400}
+    lists = {"input": [[0, 2], [0, 10]] * 400, "output": [[1, 2], [1, 10]] * 400}
+    for number, columns in enumerate((texts, lists, texts | {"note": [None] * 800})):
+        path = tmp_path / f"{number}.parquet"
+        parquet.write_table(pyarrow.table(columns), path)
+        dataset, summary = import_pairs(path)
+        assert dataset.solutions.tolist() == [[1, 2], [1, 10]]
+        assert (summary.pairs, summary.repeated_pairs) == (800, 798)
+    for columns, message in (
+        ({"input": ["1"]}, "it has no column output"),
+        ({"input": [1], "output": [1]}, "expected texts or lists of integers, got int64"),
+        ({"input": [None, "1"], "output": ["1", "1"]}, "input: expected a list of integers"),
+    ):
+        parquet.write_table(pyarrow.table(columns), tmp_path / "bad.parquet")
+        with pytest.raises(FileError, match=message):
+            import_pairs(tmp_path / "bad.parquet")
+    good = path.read_bytes()
+    for place in range(0, len(good), 13):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0x24]) + good[place + 1 :])
+        with contextlib.suppress(FileError):  # any other error is a failure
+            import_pairs(path)
+
+
+def test_a_small_parquet_file_cannot_take_all_memory(tmp_path, monkeypatch):
+    """Equal values take no space in the file (review R8)."""
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    path = tmp_path / "bomb.parquet"
+
+    def refuse(column, message, **how):
+        parquet.write_table(pyarrow.table({"input": column, "output": column}), path, compression="zstd", **how)
+        with pytest.raises(FileError, match=message):
+            import_pairs(path)
+
+    zeros = pyarrow.array(np.zeros(3_000_000, np.uint8))
+    refuse(pyarrow.ListArray.from_arrays([0, len(zeros)], zeros), "names at least 6000000 values .* has only 9.. bytes")
+    refuse(["0" * 3_000_000], "values or characters, but has only", use_dictionary=False)
+    repeated = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(20_000, np.int32)), ["1" * 2000])
+    refuse(repeated, "names at least [0-9]+ values or characters, but has only")
+    monkeypatch.setattr("oneofmany.data.parquet.PER_BYTE", 10**9)
+    refuse(["0" * 3_000_000], "a row has 3000000 characters or values, expected at most 262144")
+    refuse(pyarrow.ListArray.from_arrays([0, len(zeros)], zeros), "a row has 3000000 characters or values")
+    monkeypatch.setattr("oneofmany.data.parquet.LARGEST_GROUP", 10**6)
+    refuse(pyarrow.ListArray.from_arrays([0, len(zeros)], zeros), "a row group has 3000000 values")
+    monkeypatch.setattr("oneofmany.data.parquet.LARGEST_BYTES", 10**6)
+    refuse(["0" * 3_000_000], "a column of a row group has 30000.. bytes, expected at most 1000000")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
-
 import torch
 from torch import Tensor
 
 from oneofmany.data.dataset import Dataset
-from oneofmany.problems import Batch
+from oneofmany.data.drawing import Drawing, Sampling
+from oneofmany.data.sequences import SequenceData
+from oneofmany.data.shares import Share
+from oneofmany.problems import Batch, SequenceBatch
 
-Sampling = Literal["uniform", "pairs", "pairs-padded", "os", "ms"] | float
-"""How queries are drawn, always with replacement. ``uniform``: uniformly over queries. ``pairs``: uniformly over
-(query, solution) pairs, with that one solution listed. ``os``, ``ms``: only OS or only MS queries. A number: MS with
-this probability, else OS, and uniformly within each.
-
-``pairs-padded`` reproduces a mistake of the authors' N-Queens code: queries are drawn as with ``pairs``, but the
-solution is drawn from a list that is padded by repeating its last entry, so the last solution is drawn too often."""
+__all__ = ["DeviceData", "Sampling", "SequencesOnDevice", "place"]
 
 
-class DeviceData:
+class DeviceData(Drawing[Batch]):
     """All tensors of a dataset on one device.
 
     Args:
@@ -30,74 +24,19 @@ class DeviceData:
     """
 
     def __init__(self, dataset: Dataset, device: torch.device | str = "cpu", listed: int | None = None) -> None:
-        if not len(dataset):
-            raise ValueError("dataset: it has no queries")
-        if listed is not None and listed < 1:
-            raise ValueError(f"listed: expected at least 1 solution, got {listed}")
+        super().__init__(dataset, device, listed)
         self.problem = dataset.problem
-        self.device = torch.device(device)
-
-        def place(array) -> Tensor:
-            return torch.as_tensor(array).to(self.device)
-
-        self.query = place(dataset.query)
-        self.solutions = place(dataset.solutions)
-        self.first = place(dataset.offsets[:-1])
-        self.listed = place(dataset.listed).clamp_max(listed or int(max(dataset.listed.max(), 1)))
-        self.total = place(dataset.total)
-        self.relations = place(dataset.relations) if dataset.relations.shape[1] else None
-        multiple = place(dataset.multiple)
-        self.rows = {"os": torch.nonzero(~multiple)[:, 0], "ms": torch.nonzero(multiple)[:, 0]}
-        # The query of every (query, solution) pair, and the pair's row in ``solutions``.
-        self.pair_query = torch.repeat_interleave(torch.arange(len(self.query), device=self.device), self.listed)
-        self.first_pair = torch.cumsum(self.listed, 0) - self.listed
-        self.pair_solution = (
-            torch.arange(len(self.pair_query), device=self.device) + (self.first - self.first_pair)[self.pair_query]
-        )
-        self.most_listed = int(self.listed.max())
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def draw_rows(self, size: int, generator: torch.Generator, sampling: Sampling = "uniform") -> Tensor:
-        """Draw rows int64 [size] of queries, or of pairs with ``pairs...``; the generator is on the same device."""
-        if size < 1:
-            raise ValueError(f"size: expected at least 1 query, got {size}")
-        if sampling == "uniform":
-            return self._draw(len(self.query), size, generator)
-        if sampling == "pairs":
-            return self._draw(self._available("pairs", len(self.pair_query)), size, generator)
-        if sampling == "pairs-padded":
-            query = self.pair_query[self.draw_rows(size, generator, "pairs")]
-            place = torch.minimum(self._draw(self.most_listed, size, generator), self.listed[query] - 1)
-            return self.first_pair[query] + place
-        if isinstance(sampling, str) and sampling in self.rows:
-            rows = self.rows[sampling]
-            return rows[self._draw(self._available(sampling, len(rows)), size, generator)]
-        if isinstance(sampling, str) or not 0 <= sampling <= 1:
-            raise ValueError(
-                f"sampling: expected uniform, pairs, pairs-padded, os, ms or a share of MS from 0 to 1, "
-                f"got {sampling!r}"
-            )
-        if sampling in (0, 1):
-            return self.draw_rows(size, generator, "ms" if sampling else "os")
-        single, several = self.draw_rows(size, generator, "os"), self.draw_rows(size, generator, "ms")
-        multiple = torch.rand(size, generator=generator, device=self.device) < sampling
-        return torch.where(multiple, several, single)
+        self.query = self.place(dataset.query)
+        self.solutions = self.place(dataset.solutions)
+        self.total = self.place(dataset.total)
+        self.relations = self.place(dataset.relations) if dataset.relations.shape[1] else None
+        self.own = None if dataset.own is None else dataset.own.to(self.device)
 
     def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> Batch:
         """Return the batch of drawn rows int64 [B], by indexing only: nothing is drawn and the host does not wait."""
-        if sampling in ("pairs", "pairs-padded"):
-            query = self.pair_query[rows]
-            picked = self.pair_solution[rows][:, None]
-            mask = torch.ones_like(picked, dtype=torch.bool)
-        else:
-            query = rows
-            place = torch.arange(self.most_listed, device=self.device)
-            mask = place < self.listed[query][:, None]
-            picked = torch.where(mask, self.first[query][:, None] + place, self.first[query][:, None])
-            # If the last query has no listed solutions, its index is past the end.
-            picked = picked.clamp_max(max(len(self.solutions) - 1, 0))
+        query, picked, mask = self.picked(rows, sampling)
+        # If the last query has no listed solutions, its index is past the end.
+        picked = picked.clamp_max(max(len(self.solutions) - 1, 0))
         if len(self.solutions):
             solutions = self.solutions[picked].long() - 1
         else:
@@ -109,22 +48,62 @@ class DeviceData:
             self.total[query].long(),
             self.problem,
             None if self.relations is None else self.relations[query].long(),
+            self.own,
+            None if self.own is None else query,
         )
 
-    def draw(self, size: int, generator: torch.Generator, sampling: Sampling = "uniform") -> Batch:
-        """Draw a batch with replacement."""
-        return self.batch(self.draw_rows(size, generator, sampling), sampling)
 
-    def in_order(self, size: int) -> Iterator[Batch]:
-        """Yield all queries once, in order, in batches of ``size``; the last one may be smaller."""
-        for rows in torch.arange(len(self.query), device=self.device).split(size):
-            yield self.batch(rows)
+class SequencesOnDevice(Drawing[SequenceBatch]):
+    """All tensors of a dataset of sequences on one device.
 
-    def _draw(self, number: int, size: int, generator: torch.Generator) -> Tensor:
-        return torch.randint(number, (size,), generator=generator, device=self.device)
+    Args:
+        dataset: the dataset to copy.
+        device: the device to copy it to.
+        listed: use at most this many listed answers of a query, the first ones; all by default.
+    """
 
-    def _available(self, kind: str, number: int) -> int:
-        if not number:
-            what = {"pairs": "listed solution", "os": "OS query", "ms": "MS query"}[kind]
-            raise ValueError(f"sampling: the data has no {what} to draw, so {kind!r} is impossible")
-        return number
+    def __init__(self, dataset: SequenceData, device: torch.device | str = "cpu", listed: int | None = None) -> None:
+        super().__init__(dataset, device, listed)
+        self.problem = dataset.problem
+        # One token more, so that the start of an empty sequence at the end is inside.
+        self.inputs, self.outputs = (
+            torch.cat([self.place(tokens), torch.zeros(1, dtype=torch.int32, device=self.device)])
+            for tokens in (dataset.inputs, dataset.outputs)
+        )
+        self.input_offsets, self.output_offsets = map(self.place, (dataset.input_offsets, dataset.output_offsets))
+
+    def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> SequenceBatch:
+        """Return the batch of drawn rows int64 [B], as short as its longest sequences; the host waits for these."""
+        query, picked, mask = self.picked(rows, sampling)
+        tokens, lengths = _ragged(self.inputs, self.input_offsets, query, 0)
+        answers, sizes = _ragged(self.outputs, self.output_offsets, picked, -100)
+        longest = int(sizes.masked_fill(~mask, 0).max())
+        answers = answers[..., : max(longest, 1)].masked_fill(~mask[..., None], -100)
+        return SequenceBatch(tokens, lengths, answers, mask, self.problem)
+
+
+def _ragged(tokens: Tensor, offsets: Tensor, rows: Tensor, fill: int) -> tuple[Tensor, Tensor]:
+    """The sequences of some rows [..], padded with ``fill``: int64 [.., longest], and their lengths [..]."""
+    first, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]
+    place = torch.arange(max(int(lengths.max()), 1), device=rows.device)
+    within = place < lengths[..., None]
+    found = tokens[torch.where(within, first[..., None] + place, 0)].long()
+    return found.masked_fill(~within, fill), lengths
+
+
+def place(
+    dataset: Dataset | SequenceData | Share, device: torch.device | str = "cpu", listed: int | None = None
+) -> DeviceData | SequencesOnDevice:
+    """Copy a dataset of either kind, or a share of one, to a device."""
+    if isinstance(dataset, Share):
+        placed, bounds = DeviceData(dataset.data, device, listed), dataset.bounds
+        # What an update draws for a batch must not depend on the share.
+        placed.most_listed = min(dataset.most_listed, listed or dataset.most_listed)
+        for shard in dataset.shards:
+            placed.shards[shard] = placed.within(
+                range(bounds[shard] - dataset.first, bounds[shard + 1] - dataset.first)
+            )
+        return placed
+    if isinstance(dataset, SequenceData):
+        return SequencesOnDevice(dataset, device, listed)
+    return DeviceData(dataset, device, listed)

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.futoshiki import build_futoshiki
-from oneofmany.data.nqueens import build_nqueens
-from oneofmany.data.splits import Split
+from oneofmany.data.hard_sudoku import build_hard_sudoku
+from oneofmany.data.nqueens import build_completions, build_nqueens
+from oneofmany.data.own_task import USUAL, build_own_task
+from oneofmany.data.splits import SPLITS, Split
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.files import FileError
+from oneofmany.problems import find_task
 
 BENCHMARK: dict[str, Callable[..., Dataset]] = {
     "nqueens-train": partial(build_nqueens, 10, 5, seed=1),
@@ -37,6 +40,31 @@ EXPERIMENTS: dict[str, Callable[..., Dataset]] = {
 }
 """Datasets of experiments: ``sudoku-train`` with all solutions listed; Sudokus split by puzzle, not by grid class."""
 
+FRESH: dict[str, Callable[..., Dataset]] = {
+    "nqueens-fresh-test": partial(build_nqueens, 11, 6, 10_000, "test", seed=5),
+    "futoshiki-fresh-test": partial(build_futoshiki, 6, 18, 5, 10_000, "test", seed=5),
+    "sudoku-fresh-test": partial(build_sudoku, 10_004, "test", seed=5, ms_queries=5_004),
+}
+"""Second test sets: other samples of the test splits, read once for the headline numbers."""
+
+COMPLETION: dict[str, Callable[..., Dataset]] = {
+    f"nqueens-completion-{n}{name}-{split}": partial(build_completions, n, blanks, split, by_class=bool(name), seed=1)
+    for n, blanks in ((8, (5, 6, 7)), (10, (7, 8, 9)))
+    for name in ("", "-by-class")
+    for split in SPLITS
+}
+"""N-Queens with many solutions, as used to test generative solvers: all boards with 1 to 3 queens left."""
+
+HARD: dict[str, Callable[..., Dataset]] = {
+    "sudoku-hard-train": partial(build_hard_sudoku, 100_000, "train", (10, 1000), seed=1, ms_queries=25_000),
+    "sudoku-hard-dev": partial(build_hard_sudoku, 2_000, "dev", (10, 1000), seed=2),
+    "sudoku-hard-test": partial(build_hard_sudoku, 4_000, "test", (10, 1000), seed=3),
+    "sudoku-extreme-train": partial(build_hard_sudoku, 100_000, "train", (80, 500), seed=6, ms_queries=25_000),
+    "sudoku-extreme-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=4, ms_queries=0),
+    "sudoku-extreme-ms-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=5, ms_queries=2_000),
+}
+"""Sudokus that need much search, by rating; made without a list of clues."""
+
 SIZES: dict[str, Callable[..., Dataset]] = {
     **{
         f"nqueens-size-{n}-test": partial(build_nqueens, n, n - n // 2, 1_000, "test", seed=3) for n in (12, 14, 16, 20)
@@ -57,13 +85,22 @@ TINY: dict[str, Callable[..., Dataset]] = {
 }
 """Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
 
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | TINY
+"""All datasets by name."""
+
 
 def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
-    """Build one dataset of the benchmark; ``clues`` is the list of 17-clue puzzles, which only Sudoku uses."""
-    builders = BENCHMARK | EXPERIMENTS | SIZES | TINY
-    if name not in builders:
-        raise ValueError(f"name: expected one of {', '.join(builders)}, got {name!r}")
-    return builders[name](clues=clues) if _takes_clues(name) else builders[name]()
+    """Build one dataset of the benchmark; ``clues`` is the list of 17-clue puzzles, which only Sudoku uses.
+
+    A task of your own has the datasets ``TASK-train``, ``TASK-dev`` and ``TASK-test``, of its usual size.
+    """
+    task, _, split = name.rpartition("-")
+    if name not in NAMED and split in SPLITS and (own := find_task(task)):
+        queries, seed = USUAL[split]
+        return build_own_task(own, queries, split, seed)
+    if name not in NAMED:
+        raise ValueError(f"name: expected one of {', '.join(NAMED)}, got {name!r}")
+    return NAMED[name](clues=clues) if _takes_clues(name) else NAMED[name]()
 
 
 def file_name(name: str, clues: str | Path | None) -> str:
@@ -78,7 +115,19 @@ def former_name(name: str) -> str:
 
 
 def _takes_clues(name: str) -> bool:
-    return name.startswith("sudoku") and name in BENCHMARK | EXPERIMENTS
+    return name.startswith("sudoku") and name in BENCHMARK | EXPERIMENTS | FRESH
+
+
+def path_of(name: str, folder: str | Path, clues: str | Path | None = None) -> Path:
+    """Return the path of a dataset in a folder; the file may not exist.
+
+    Sudokus without a list of clues are named ``sudoku-own-...``. An existing file with the name of the list's Sudokus,
+    or with the former name, is used instead.
+    """
+    for known in (f"{name}.safetensors", f"{former_name(name)}.safetensors"):
+        if (Path(folder) / known).exists():
+            return Path(folder) / known
+    return Path(folder) / file_name(name, clues)
 
 
 def find_benchmark(
@@ -87,15 +136,11 @@ def find_benchmark(
     clues: str | Path | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Path:
-    """Return the path of a dataset in a folder, and build it first if it is missing.
+    """Return the path of a dataset in a folder, as ``path_of``, and build it first if it is missing.
 
-    Sudokus without a list of clues are built from our own minimal puzzles and named ``sudoku-own-...``. An existing
-    file with the name of the list's Sudokus, or with the former name, is used instead.
+    Sudokus without a list of clues are built from our own minimal puzzles.
     """
-    for known in (f"{name}.safetensors", f"{former_name(name)}.safetensors"):
-        if (Path(folder) / known).exists():
-            return Path(folder) / known
-    path = Path(folder) / file_name(name, clues)
+    path = path_of(name, folder, clues)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         say(f"building {path}, once")

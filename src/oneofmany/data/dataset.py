@@ -1,17 +1,20 @@
-"""The dataset file: queries of one problem with their listed solutions, in one safetensors file per split."""
+"""The dataset file: queries with their listed solutions, in one safetensors file per split."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oneofmany.problems import TASKS, Problem
-from oneofmany.tensor_files import explained, read_sealed, sealed, write_tensors
+from oneofmany.files import FileError
+from oneofmany.problems import OwnRules, Problem, SequenceProblem, find_task
+from oneofmany.problems import own_rules as rules_of_queries
+from oneofmany.tensor_files import explained, read_header, read_sealed, sealed, write_tensors
 
-FORMAT = 1
+FORMAT = 2
+"""The newest format. Data without rules of the queries' own is still written in format 1."""
 BUILDERS = "0.1.0.dev0"
 """The first version of the package whose builders give this data. Runs and records identify their data by the checksum,
 which covers this text. Later versions keep it, and change it only if the builders give other data."""
@@ -23,14 +26,21 @@ DTYPES = {
     "relations": np.int16,
     "group": np.int32,
 }
+OWN = {f"own_{name}": dtype for name, dtype in rules_of_queries.DTYPES.items()}
+"""The tensors of rules of the queries' own, which other files do not have."""
 KINDS = {"task": str, "size": int, "options": dict, "variables": int, "values": int, "built": dict}
 """The types of the header's fields, apart from format, version and checksum."""
 OTHERWISE = "not a dataset"
+MOST_CHOICES = 2**22
+"""The largest number of choices that a file may name without the rules of its task."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Q queries of one problem with S listed solutions.
+
+    If the queries bring rules of their own, ``problem`` has what they share. Structures of different sizes have the
+    variables of the largest; those that a query does not need are given (value 1).
 
     Args:
         problem: the problem of all queries.
@@ -38,9 +48,11 @@ class Dataset:
         solutions: uint8 [S, R], values 1..V; those of query q are rows offsets[q] to offsets[q+1].
         offsets: int64 [Q+1].
         total: int32 [Q], how many solutions exist, which may be more than are listed; -1 if unknown.
-        relations: int16 [Q, M, 2], pairs (a, b) meaning variable a < variable b, -1 for padding.
+        relations: int16 [Q, M, 2], pairs (a, b) meaning variable a < variable b, or a != b if that is the problem's
+            relation; -1 for padding.
         group: int32 [Q], queries of one group are in one split (Sudokus whose solution grids are of one class).
         built: how the queries were made: the builder, its arguments and its seed.
+        own: the rules that the queries bring of their own; None if they bring none.
     """
 
     problem: Problem
@@ -51,14 +63,36 @@ class Dataset:
     relations: np.ndarray
     group: np.ndarray
     built: dict[str, Any] = field(default_factory=dict)
+    own: OwnRules | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in DTYPES.items():
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
-        _check_tensors(self.problem, self._tensors())
+        _check_tensors(self.problem, {name: getattr(self, name) for name in DTYPES})
+        if self.own is not None:
+            if len(self.own) != len(self) or self.relations.shape[1]:
+                raise ValueError("own: expected the rules of every query, and no relations beside them")
+            object.__setattr__(self, "own", self.own.checked(self.problem))
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def __getitem__(self, query: int) -> dict[str, Any]:
+        """Return one query and its listed solutions, for a ``DataLoader`` with ``collate_fn=collate``.
+
+        ``query`` int64 [R] (0 = blank) and ``solutions`` int64 [K, R], values 0..V-1 as objectives take them; and
+        ``relations`` int64 [M, 2], if the task has them.
+        """
+        if not -len(self) <= query < len(self):
+            raise IndexError(f"query: expected one of {len(self)}, got {query}")
+        query %= len(self)
+        item = {
+            "query": self.query[query].astype(np.int64),
+            "solutions": self.solutions_of(query).astype(np.int64) - 1,
+        }
+        if self.problem.relation_kind is not None:
+            item["relations"] = self.relations[query].astype(np.int64)
+        return item
 
     @property
     def listed(self) -> np.ndarray:
@@ -88,17 +122,23 @@ class Dataset:
             self.relations[rows],
             self.group[rows],
             self.built,
+            None if self.own is None else self.own.take(rows),
         )
+
+    def problem_of(self, query: int) -> Problem:
+        """Return the problem of one query, with its own rules."""
+        return self.problem if self.own is None else self.problem.with_rules(self.own.rules(query))
 
     # ---- the file --------------------------------------------------------------------------------------------------
 
     def _tensors(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self, name) for name in DTYPES}
+        tensors = {name: getattr(self, name) for name in DTYPES}
+        return tensors if self.own is None else tensors | {name: getattr(self.own, name[4:]) for name in OWN}
 
     def header(self) -> dict[str, Any]:
         """Return the file's header, with its checksum."""
         about = {
-            "format": FORMAT,
+            "format": 1 if self.own is None else 2,
             "task": self.problem.task,
             "size": self.problem.size,
             "options": self.problem.options,
@@ -107,6 +147,9 @@ class Dataset:
             "built": self.built,
             "version": BUILDERS,
         }
+        if self.own is not None:
+            kinds = {"kinds": self.own.kinds, "own_kinds": self.problem.own_kinds, "own_sums": self.problem.own_sums}
+            about["own"] = {name: list(names) for name, names in kinds.items()}
         return sealed(about, self._tensors())
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -117,23 +160,43 @@ class Dataset:
     def load(cls, path: str | Path, problem: Problem | None = None) -> Dataset:
         """Read and check a file; raises FileError with one sentence if something is wrong with it.
 
-        ``problem`` is needed for a task of your own that has rules; it must fit the file.
+        A task of your own is known after ``use_task_file``; otherwise its rules come from ``problem``, or are left out.
         """
         header, tensors = _read(path)
         with explained(path, OTHERWISE):
-            own = _problem_of(header) if problem is None else problem
-            if (own.variables, own.values) != (header["variables"], header["values"]):
-                raise ValueError(
-                    f"it holds {header['variables']} variables of {header['values']} values, which does not fit {own}"
-                )
-            _check_tensors(own, tensors)
-        return cls(own, **tensors, built=header["built"])
+            own = problem_of(header, problem)
+            _check_tensors(own, {name: tensors[name] for name in DTYPES})
+            rules = None
+            if "own" in header:
+                kinds = tuple(map(str, header["own"]["kinds"]))
+                rules = OwnRules(kinds, **{name[4:]: tensors.pop(name) for name in OWN}).checked(own)
+        return cls(own, **tensors, built=header["built"], own=rules)
+
+
+def problem_of(header: dict[str, Any], problem: Problem | None = None) -> Problem:
+    """Return the problem of a file's header, or ``problem`` if it fits; ValueError if the header is damaged."""
+    for key, kind in KINDS.items():
+        if not isinstance(header[key], kind):
+            raise ValueError(f"its header has no valid {key!r}")
+    own = _problem_of(header) if problem is None else problem
+    if (own.variables, own.values) != (header["variables"], header["values"]):
+        raise ValueError(
+            f"it holds {header['variables']} variables of {header['values']} values, which does not fit {own}"
+        )
+    return own
 
 
 def _problem_of(header: dict[str, Any]) -> Problem:
-    task = TASKS.get(header["task"])
+    task = find_task(header["task"])
     if task is None:
-        return Problem(header["task"], header["size"], header["variables"], header["values"], ())
+        if header["variables"] * header["values"] > MOST_CHOICES:
+            raise ValueError(
+                f"it names {header['variables']} variables of {header['values']} values, expected at most "
+                f"{MOST_CHOICES} choices"
+            )
+        bare = Problem(header["task"], header["size"], header["variables"], header["values"], ())
+        kinds, sums = (tuple(map(str, header.get("own", {}).get(name, ()))) for name in ("own_kinds", "own_sums"))
+        return replace(bare, own_kinds=kinds, own_sums=sums)
     try:
         return task.problem(header["size"], **header["options"])
     except TypeError as error:
@@ -141,11 +204,14 @@ def _problem_of(header: dict[str, Any]) -> Problem:
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    header, tensors = read_sealed(path, otherwise=OTHERWISE, newest=FORMAT, dtypes=DTYPES)
+    if read_header(path, otherwise=OTHERWISE).get("task") == SequenceProblem.task:
+        raise FileError(
+            f"{path} holds sequences, not queries with variables: load_data reads it, data show describes it"
+        )
+    header, tensors = read_sealed(path, otherwise=OTHERWISE, newest=FORMAT, dtypes=DTYPES | OWN, optional=tuple(OWN))
     with explained(path, OTHERWISE):
-        for key, kind in KINDS.items():
-            if not isinstance(header[key], kind):
-                raise ValueError(f"its header has no valid {key!r}")
+        if ("own" in header) + sum(name in tensors for name in OWN) not in (0, 1 + len(OWN)):
+            raise ValueError("it has only a part of the rules of its queries")
     return header, tensors
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.latin import EXACT_UP_TO, latin_squares
-from oneofmany.data.listing import Distinct, list_solutions
+from oneofmany.data.listing import Distinct, Drawn, Seed, build
 from oneofmany.data.splits import Split, in_split, relation_rows
 from oneofmany.problems import futoshiki
 
@@ -29,46 +30,74 @@ def build_futoshiki(
     ``inequalities`` of each direction are drawn with replacement, so a query has up to that many of each,
     between ``horizontal`` neighbours (as in the authors' code) or between ``all`` adjacent cells (as in the paper).
     """
-    if size < 2:
-        raise ValueError(f"size: expected at least 2, got {size}")
-    if not 0 <= blanks <= size * size:
-        raise ValueError(f"blanks: expected 0 to {size * size} cells, got {blanks}")
-    if inequalities < 0 or queries < 1:
-        raise ValueError(f"expected at least 0 inequalities and 1 query, got {inequalities} and {queries}")
-    built = {
-        "builder": "futoshiki",
-        "size": size,
-        "blanks": blanks,
-        "inequalities": inequalities,
-        "neighbours": neighbours,
-        "queries": queries,
-        "split": split,
-        "seed": seed,
-        "drawn": "exactly uniform Latin squares"
-        if size <= EXACT_UP_TO
-        else "Latin squares of Jacobson-Matthews chains",
-    }
-    rng = np.random.default_rng(seed)
-    distinct = Distinct()
-    pairs = neighbour_pairs(size, neighbours)
-    kept: list[tuple[np.ndarray, np.ndarray]] = []
-    found = fruitless = 0
-    while found < queries:
-        number = min(20_000, max(64, int((queries - found) * {None: 1.02, "train": 1.35}.get(split, 11))))
-        squares = latin_squares(size, number, rng)
-        relations = _draw_inequalities(squares, pairs, inequalities, rng)
-        blank = np.argsort(rng.random(squares.shape), axis=1) < blanks
-        query = np.where(blank, 0, squares).astype(np.uint8)
-        rows = relation_rows(query, relations)
-        keep = in_split(rows, split)
-        keep[keep] = distinct(rows[keep])
-        kept.append((query[keep], relations[keep]))
-        found += int(keep.sum())
-        fruitless = 0 if keep.any() else fruitless + 1
-        if fruitless == 200:
-            raise ValueError(f"queries: asked for {queries:,}, but only {found:,} distinct ones were found")
-    query, relations = (np.concatenate(part)[:queries] for part in zip(*kept, strict=True))
-    return list_solutions(futoshiki(size), query, relations, built, seed=seed)
+    return build(FutoshikiSource(size, blanks, inequalities, queries, split, seed, neighbours), seed)
+
+
+class FutoshikiSource:
+    """Draws queries; arguments as in ``build_futoshiki``."""
+
+    listed = most_of_a_group = None
+
+    def __init__(
+        self,
+        size: int,
+        blanks: int,
+        inequalities: int,
+        queries: int,
+        split: Split | None = None,
+        seed: int = 0,
+        neighbours: Neighbours = "horizontal",
+    ) -> None:
+        if size < 2:
+            raise ValueError(f"size: expected at least 2, got {size}")
+        if not 0 <= blanks <= size * size:
+            raise ValueError(f"blanks: expected 0 to {size * size} cells, got {blanks}")
+        if inequalities < 0 or queries < 1:
+            raise ValueError(f"expected at least 0 inequalities and 1 query, got {inequalities} and {queries}")
+        self.size, self.blanks, self.inequalities = size, blanks, inequalities
+        self.split: Split | None = split
+        self.pairs = neighbour_pairs(size, neighbours)
+        self.problem, self.quotas = futoshiki(size), [queries]
+        self.built: dict[str, Any] = {
+            "builder": "futoshiki",
+            "size": size,
+            "blanks": blanks,
+            "inequalities": inequalities,
+            "neighbours": neighbours,
+            "queries": queries,
+            "split": split,
+            "seed": seed,
+            "drawn": "exactly uniform Latin squares"
+            if size <= EXACT_UP_TO
+            else "Latin squares of Jacobson-Matthews chains",
+        }
+
+    def draw(self, quotas: Sequence[int], seed: Seed, distinct: Distinct) -> Drawn:
+        """Draw queries until the quota is full."""
+        (queries,) = quotas
+        rng = np.random.default_rng(seed)
+        kept: list[tuple[np.ndarray, np.ndarray]] = []
+        found = fruitless = 0
+        while found < queries:
+            number = min(20_000, max(64, int((queries - found) * {None: 1.02, "train": 1.35}.get(self.split, 11))))
+            squares = latin_squares(self.size, number, rng)
+            relations = _draw_inequalities(squares, self.pairs, self.inequalities, rng)
+            blank = np.argsort(rng.random(squares.shape), axis=1) < self.blanks
+            query = np.where(blank, 0, squares).astype(np.uint8)
+            rows = relation_rows(query, relations)
+            keep = in_split(rows, self.split)
+            keep[keep] = distinct(rows[keep])
+            kept.append((query[keep], relations[keep]))
+            found += int(keep.sum())
+            fruitless = 0 if keep.any() else fruitless + 1
+            if fruitless == 200:
+                raise ValueError(f"queries: asked for {queries:,}, but only {found:,} distinct ones were found")
+        query, relations = (np.concatenate(part)[:queries] for part in zip(*kept, strict=True))
+        return Drawn(query, relations)
+
+    def kind(self, data: Dataset) -> np.ndarray:
+        """All queries are of one kind."""
+        return np.zeros(len(data), np.int64)
 
 
 def neighbour_pairs(size: int, neighbours: Neighbours) -> np.ndarray:

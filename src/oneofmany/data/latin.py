@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
+from oneofmany.compiled import njit
 from oneofmany.exact import solve
 from oneofmany.exact.random import below
 from oneofmany.problems import futoshiki

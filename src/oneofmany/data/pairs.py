@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from oneofmany.data.dataset import Dataset
+from oneofmany.data.parquet import pyarrow_parquet
+from oneofmany.data.records import Fields, Source, name_of, read_records
+from oneofmany.data.sequences import SequenceData
 from oneofmany.exact import LIMIT, count
-from oneofmany.extras import require
 from oneofmany.files import FileError, write_whole
-from oneofmany.problems import TASKS, Problem
+from oneofmany.problems import Problem, find_task, task_named
 from oneofmany.problems.tasks.task import BLANKS, SYMBOLS
 
 
@@ -45,40 +45,46 @@ class PairSummary:
         )
 
 
-def import_pairs(path: str | Path, task: str | None = None) -> tuple[Dataset, PairSummary]:
-    """Group pairs of a JSONL or Parquet file with the fields ``input`` and ``output``.
+def import_pairs(
+    source: Source,
+    task: str | None = None,
+    *,
+    fields: Fields = Fields(),  # noqa: B008 - frozen
+) -> tuple[Dataset, PairSummary]:
+    """Group the pairs of a JSONL, Parquet or CSV file, or of records in memory, into queries with listed solutions.
 
-    With ``task`` both are in the task's text form (``output`` may be a list of values 1..V), every output is checked
-    against the rules, and the solutions that exist are counted. Without it, both are lists of integers of the same
-    length, or texts with one character per variable: 0 (or ``.``) is blank in the input, and the only rule is that an
-    output keeps its input's givens.
+    With ``task`` inputs and outputs are in the task's text form (an output may be a list of values 1..V), every output
+    is checked against the rules, and the solutions that exist are counted. Without it, both are lists of integers of
+    the same length, or texts with one character per variable: 0 (or ``.``) is blank in the input, and the only rule is
+    that an output keeps its input's givens. ``import_sequences`` takes anything else.
     """
-    path = Path(path)
-    if task is not None and task not in TASKS:
-        raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {task!r}")
+    name = name_of(source)
     read = _Reader(task)
     problem: Problem | None = None
     queries: dict[tuple[bytes, bytes], dict[bytes, int]] = {}
     pairs = 0
-    for number, record in _records(path):
-        try:
-            if not isinstance(record, dict) or not {"input", "output"} <= record.keys():
-                raise ValueError("expected an object with the fields input and output")
-            own, query, relations, answer = read.pair(record["input"], record["output"])
-            if problem is not None and own is not problem and (own is None or not own.same_as(problem)):
-                raise ValueError(f"it is a query of {own}, but earlier ones are of {problem}")
-            problem = own
-        except ValueError as error:
-            raise FileError(f"pair {number} of {path}: {error}") from None
-        answers = queries.setdefault((query.tobytes(), relations.tobytes()), {})
-        answers.setdefault(answer.tobytes(), number)
-        pairs += 1
+    for number, given, outputs in read_records(source, fields):
+        for output in outputs:
+            try:
+                own, query, relations, answer = read.pair(given, output)
+                if problem is not None and own is not problem and (own is None or not own.same_as(problem)):
+                    raise ValueError(f"it is a query of {own}, but earlier ones are of {problem}")
+                problem = own
+            except ValueError as error:
+                raise FileError(f"pair {number} of {name}: {error}") from None
+            answers = queries.setdefault((query.tobytes(), relations.tobytes()), {})
+            answers.setdefault(answer.tobytes(), number)
+            pairs += 1
     if not pairs:
-        raise FileError(f"{path} has no pairs")
-    dataset = _grouped(queries, problem or read.bare_problem(path), path, task)
-    listed = dataset.listed
+        raise FileError(f"{name} has no pairs")
+    dataset = _grouped(queries, problem or read.bare_problem(name), Path(name).name, task)
+    return dataset, summary_of(pairs, dataset.listed)
+
+
+def summary_of(pairs: int, listed: np.ndarray) -> PairSummary:
+    """Summarise ``pairs`` pairs that were grouped into queries with int64 [Q] ``listed`` answers each."""
     several = listed[listed > 1]
-    summary = PairSummary(
+    return PairSummary(
         pairs,
         pairs - int(listed.sum()),
         len(listed),
@@ -87,14 +93,22 @@ def import_pairs(path: str | Path, task: str | None = None) -> tuple[Dataset, Pa
         float(several.mean()) if len(several) else 0.0,
         int(listed.max()),
     )
-    return dataset, summary
+
+
+def looks_like_fill_in(given: Any, output: Any) -> bool:
+    """Return whether a pair is a query with blanks and an output of the same length."""
+    try:
+        query, answer = _integers(given, "input"), _integers(output, "output")
+    except ValueError:
+        return False
+    return len(query) == len(answer) > 0 and bool((query == 0).any())
 
 
 class _Reader:
     """Turns inputs and outputs into arrays, and keeps the number of variables and the largest value."""
 
     def __init__(self, task: str | None) -> None:
-        self.task = None if task is None else TASKS[task]
+        self.task = None if task is None else task_named(task)
         self.variables = 0
         self.values = 1
 
@@ -115,15 +129,13 @@ class _Reader:
         query = self.task.parse(given)
         output = self.task.parse(answer).values if isinstance(answer, str) else _integers(answer, "output")
         if len(output) != query.problem.variables or not query.problem.check(
-            torch.as_tensor(output, dtype=torch.int64)[None] - 1,
-            torch.as_tensor(query.values)[None],
-            torch.tensor(query.relations)[None],
+            output[None].astype(np.int64) - 1, query.values[None], query.relations[None]
         ):
             raise ValueError("output is not a solution of its input")
         order = np.lexsort(query.relations.T[::-1])
         return query.problem, query.values, query.relations[order], output
 
-    def bare_problem(self, path: Path) -> Problem:
+    def bare_problem(self, path: str) -> Problem:
         if self.values > 255:
             raise FileError(f"{path} has values up to {self.values}, expected at most 255")
         return Problem("pairs", self.variables, self.variables, self.values, ())
@@ -141,34 +153,8 @@ def _integers(value: Any, name: str) -> np.ndarray:
     return np.array(value, np.uint8)
 
 
-def _records(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the numbered records of a file: lines of JSON, or rows of Parquet."""
-    if not path.is_file():
-        raise FileError(f"{path} is not a file")
-    if path.suffix == ".parquet":
-        parquet = _pyarrow()
-        try:
-            table = parquet.read_table(path, columns=["input", "output"])
-        except (OSError, ValueError, KeyError) as error:
-            raise FileError(f"{path} cannot be read as Parquet with the columns input and output: {error}") from None
-        yield from enumerate(table.to_pylist(), 1)
-        return
-    if path.suffix != ".jsonl":
-        raise FileError(f"{path}: expected a file that ends in .jsonl or .parquet")
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not text: {error}") from None
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise FileError(f"line {number} of {path} is not JSON: {error}") from None
-
-
 def _grouped(
-    queries: dict[tuple[bytes, bytes], dict[bytes, int]], problem: Problem, path: Path, task: str | None
+    queries: dict[tuple[bytes, bytes], dict[bytes, int]], problem: Problem, file: str, task: str | None
 ) -> Dataset:
     query = np.stack([np.frombuffer(key[0], np.uint8) for key in queries])
     listed = [len(answers) for answers in queries.values()]
@@ -181,7 +167,7 @@ def _grouped(
     if task is not None:
         total = count(problem, query, relations)
         total[total >= LIMIT] = -1
-    built = {"builder": "pairs", "file": path.name, "task": task, "drawn": "the file's distinct pairs, in its order"}
+    built = {"builder": "pairs", "file": file, "task": task, "drawn": "the file's distinct pairs, in its order"}
     return Dataset(
         problem,
         query,
@@ -194,16 +180,23 @@ def _grouped(
     )
 
 
-def export_parquet(dataset: Dataset, path: str | Path, *, pairs: bool = False, force: bool = False) -> None:
+def export_parquet(
+    dataset: Dataset | SequenceData, path: str | Path, *, pairs: bool = False, force: bool = False
+) -> None:
     """Write a dataset as Parquet, one row per query with all fields, or one row per pair (``input``, ``output``).
 
-    The pairs of the package's own tasks are written in their text form, others as lists; ``import_pairs`` reads both.
+    The pairs of the package's own tasks are written in their text form, others as lists; ``import_data`` reads both.
+    Sequences have the columns ``input`` and ``outputs``, or ``input`` and ``output``, as lists of tokens.
     """
-    parquet = _pyarrow()
+    if isinstance(dataset, Dataset) and dataset.own is not None:
+        raise ValueError("Parquet files have no place for rules that queries bring of their own: use the dataset file")
+    parquet = pyarrow_parquet()
     import pyarrow
 
-    if pairs:
-        task = TASKS.get(dataset.problem.task)
+    if isinstance(dataset, SequenceData):
+        table = pyarrow.table(_sequence_columns(dataset, pairs))
+    elif pairs:
+        task = find_task(dataset.problem.task)
         if task is None:
             inputs, outputs = dataset.query.tolist(), dataset.solutions.tolist()
         else:
@@ -232,8 +225,11 @@ def export_parquet(dataset: Dataset, path: str | Path, *, pairs: bool = False, f
     write_whole(path, lambda beside: parquet.write_table(table, beside), force)
 
 
-def _pyarrow() -> Any:
-    require("pyarrow")
-    from pyarrow import parquet
-
-    return parquet
+def _sequence_columns(data: SequenceData, pairs: bool) -> dict[str, list[Any]]:
+    words = [[None, *tokens] for tokens in (data.problem.inputs, data.problem.outputs)]
+    inputs = [[words[0][token] for token in data.input_of(q)] for q in range(len(data))]
+    answers = [[[words[1][token] for token in answer] for answer in data.solutions_of(q)] for q in range(len(data))]
+    if not pairs:
+        return {"input": inputs, "outputs": answers}
+    rows = [(given, answer) for given, each in zip(inputs, answers, strict=True) for answer in each]
+    return {"input": [given for given, _ in rows], "output": [answer for _, answer in rows]}

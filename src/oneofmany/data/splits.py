@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -24,11 +26,25 @@ def stable_hash(rows: np.ndarray) -> np.ndarray:
 
 def in_split(rows: np.ndarray, split: Split | None) -> np.ndarray:
     """Return which rows [N, W] are in a split: 80 % in train, 10 % each in dev and test; all if it is None."""
+    return _tenths(lambda: stable_hash(rows) % np.uint64(10), len(rows), split)
+
+
+def texts_in_split(texts: Sequence[str], split: Split | None) -> np.ndarray:
+    """Return which texts are in a split, by a hash of their own: bool [N], with the shares of ``in_split``."""
+
+    def tenths() -> np.ndarray:
+        digests = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+        return np.array([int.from_bytes(digest, "little") % 10 for digest in digests], np.int64)
+
+    return _tenths(tenths, len(texts), split)
+
+
+def _tenths(tenths: Callable[[], np.ndarray], number: int, split: Split | None) -> np.ndarray:
     if split is None:
-        return np.ones(len(rows), bool)
+        return np.ones(number, bool)
     if split not in SPLITS:
         raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
-    tenth = stable_hash(rows) % np.uint64(10)
+    tenth = tenths()
     return {"train": tenth < 8, "dev": tenth == 8, "test": tenth == 9}[split]
 
 

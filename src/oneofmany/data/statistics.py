@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from oneofmany.compiled import njit
 from oneofmany.data.dataset import Dataset
+from oneofmany.data.sequences import SequenceData
 
 COMPARED = 4096
 """Hamming distances are computed between at most this many listed solutions of a query."""
@@ -34,6 +35,30 @@ def statistics(dataset: Dataset) -> dict[str, Any]:
         "givens": _histogram((dataset.query > 0).sum(1)),
         "built": header["built"],
         "version": header["version"],
+        "checksum": header["checksum"],
+    }
+
+
+def sequence_statistics(data: SequenceData) -> dict[str, Any]:
+    """Return the same for a dataset of sequences: answers, lengths and vocabularies."""
+    listed, multiple, header = data.listed, data.multiple, data.header()
+    per_query = round(float(listed[multiple].mean()), 4) if multiple.any() else 0.0
+    return {
+        "task": header["task"],
+        "size": data.problem.size,
+        "queries": len(data),
+        "ms_queries": int(multiple.sum()),
+        "ms_percent": round(100 * float(multiple.mean()), 2) if len(data) else 0.0,
+        "solutions_per_ms_query": per_query,
+        "listed_per_ms_query": per_query,
+        "most_solutions": int(listed.max(initial=0)),
+        "unknown_totals": len(data),
+        "vocabulary": {"inputs": len(data.problem.inputs), "outputs": len(data.problem.outputs)},
+        "solution_counts": _histogram(listed),
+        "input_lengths": _histogram(np.diff(data.input_offsets)),
+        "output_lengths": _histogram(np.diff(data.output_offsets)),
+        "built": header["built"],
+        "version": None,
         "checksum": header["checksum"],
     }
 

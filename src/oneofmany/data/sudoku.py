@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from oneofmany.data.dataset import Dataset
-from oneofmany.data.listing import Distinct, list_solutions
+from oneofmany.data.listing import Distinct, Drawn, Seed, build
 from oneofmany.data.splits import SPLITS, Split, in_split
 from oneofmany.exact import count, solve
 from oneofmany.exact.symmetry import canonical_sudoku
 from oneofmany.files import FileError
 from oneofmany.problems import Problem
-from oneofmany.problems.tasks.sudoku import of_size
-from oneofmany.problems.tasks.task import parse_cells
+from oneofmany.problems.tasks.lines import TextError
+from oneofmany.problems.tasks.sudoku import TASK, sudoku
 from oneofmany.progress import Progress
 
 MOST_SOLUTIONS = 50
@@ -65,10 +66,10 @@ def build_sudoku(
     Args:
         queries: the number of queries.
         split: train, dev or test.
-        clues: file of puzzles with one solution, one per line (the 17-clue list, for example). An OS query is a puzzle
-            plus random cells of its solution. For an MS query one given is removed and random other cells are added;
-            it is kept if it has 2 to 50 solutions. Without a file, queries are made from our own minimal puzzles (9x9)
-            or from random grids with random cells shown (other sizes). The header states the source.
+        clues: file of puzzles with one solution (the 17-clue list, for example), in any format of Sudoku. An OS query
+            is a puzzle plus random cells of its solution. For an MS query one given is removed and random other cells
+            are added; it is kept if it has 2 to 50 solutions. Without a file, queries are made from our own minimal
+            puzzles (9x9) or from random grids with random cells shown (other sizes). The header states the source.
         seed: the same seed gives the same bytes.
         size: 9, or another size without ``clues``.
         ms_queries: how many queries have several solutions; half by default.
@@ -77,49 +78,94 @@ def build_sudoku(
         split_by: the symmetry class of the solution grid, or the puzzle, for comparison (other sizes: the query).
         progress: called with the name of the current stage, how much of it is done, and how much there is in all.
     """
-    tell = progress or (lambda what, done, of: None)
-    problem = of_size(size)
-    multiple = queries // 2 if ms_queries is None else ms_queries
-    if queries < 1 or not 0 <= multiple <= queries:
-        raise ValueError(f"expected at least 1 query, 0 to all of them MS, got {queries} and {multiple}")
-    if split not in SPLITS:
-        raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
-    if split_by not in ("grid-class", "puzzle"):
-        raise ValueError(f"split_by: expected grid-class or puzzle, got {split_by!r}")
-    if clues is not None and size != 9:
-        raise ValueError(f"clues: a list of puzzles is read at size 9 only, got size {size}")
-    low, high = givens or _default_givens(size, clues is not None)
-    if not 0 <= low <= high <= size * size:
-        raise ValueError(f"givens: expected 0 <= lowest <= highest <= {size * size}, got {low} and {high}")
-    if listed is None and split == "train":
-        listed = LISTED_IN_TRAINING
-    quotas = _spread(queries - multiple, multiple, high - low + 1)
-    rng = np.random.default_rng(seed)
-    if clues is not None:
-        source = "puzzles of a list"
-        puzzles = _read_puzzles(Path(clues), problem, split_by, tell).of_split(split)
-        maker = _FromPuzzles(puzzles, rng)
-    elif size == 9:
-        source = "minimal puzzles of our own, another distribution than the 17-clue list"
-        puzzles = _minimal_puzzles(problem, split, split_by, low, quotas[0][0], max(map(sum, quotas)), rng, tell)
-        maker = _FromPuzzles(puzzles, rng)
-    else:
-        source = "random grids with random cells shown"
-        maker = _FromGrids(problem, split, rng)
-    query, key = _fill(problem, maker, quotas, low, rng, tell)
-    built: dict[str, Any] = {
-        "builder": "sudoku",
-        "queries": queries,
-        "ms_queries": multiple,
-        "split": split,
-        "split_by": split_by if size == 9 else "query",
-        "givens": [low, high],
-        "listed": listed,
-        "source": source,
-        "seed": seed,
-    }
-    group = np.unique(key, axis=0, return_inverse=True)[1].ravel()
-    return list_solutions(problem, query, None, built, seed=seed, keep=listed, group=group)
+    source = SudokuSource(
+        queries,
+        split,
+        clues,
+        seed,
+        size=size,
+        ms_queries=ms_queries,
+        listed=listed,
+        givens=givens,
+        split_by=split_by,
+        progress=progress,
+    )
+    return build(source, seed)
+
+
+class SudokuSource:
+    """Draws queries; arguments as in ``build_sudoku``. There are two kinds for every number of givens: OS and MS."""
+
+    most_of_a_group = None
+
+    def __init__(
+        self,
+        queries: int,
+        split: Split,
+        clues: str | Path | None = None,
+        seed: int = 0,
+        *,
+        size: int = 9,
+        ms_queries: int | None = None,
+        listed: int | None = None,
+        givens: tuple[int, int] | None = None,
+        split_by: SplitBy = "grid-class",
+        progress: Progress | None = None,
+    ) -> None:
+        self.tell = progress or (lambda what, done, of: None)
+        self.problem = sudoku(size)
+        multiple = queries // 2 if ms_queries is None else ms_queries
+        if queries < 1 or not 0 <= multiple <= queries:
+            raise ValueError(f"expected at least 1 query, 0 to all of them MS, got {queries} and {multiple}")
+        if split not in SPLITS:
+            raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
+        if split_by not in ("grid-class", "puzzle"):
+            raise ValueError(f"split_by: expected grid-class or puzzle, got {split_by!r}")
+        if clues is not None and size != 9:
+            raise ValueError(f"clues: a list of puzzles is read at size 9 only, got size {size}")
+        low, high = givens or _default_givens(size, clues is not None)
+        if not 0 <= low <= high <= size * size:
+            raise ValueError(f"givens: expected 0 <= lowest <= highest <= {size * size}, got {low} and {high}")
+        self.split: Split = split
+        self.split_by: SplitBy = split_by
+        self.clues, self.low = clues, low
+        self.listed = LISTED_IN_TRAINING if listed is None and split == "train" else listed
+        self.quotas = [quota for pair in _spread(queries - multiple, multiple, high - low + 1) for quota in pair]
+        if clues is not None:
+            source = "puzzles of a list"
+        elif size == 9:
+            source = "minimal puzzles of our own, another distribution than the 17-clue list"
+        else:
+            source = "random grids with random cells shown"
+        self.built: dict[str, Any] = {
+            "builder": "sudoku",
+            "queries": queries,
+            "ms_queries": multiple,
+            "split": split,
+            "split_by": split_by if size == 9 else "query",
+            "givens": [low, high],
+            "listed": self.listed,
+            "source": source,
+            "seed": seed,
+        }
+
+    def draw(self, quotas: Sequence[int], seed: Seed, distinct: Distinct) -> Drawn:
+        """Draw queries until every quota is full."""
+        rng = np.random.default_rng(seed)
+        levels = list(zip(quotas[::2], quotas[1::2], strict=True))
+        problem, split, split_by, tell = self.problem, self.split, self.split_by, self.tell
+        if self.clues is not None:
+            maker = _FromPuzzles(_read_puzzles(Path(self.clues), problem, split_by, tell).of_split(split), rng)
+        elif problem.size == 9:
+            few, enough = levels[0][0], max(map(sum, levels))
+            maker = _FromPuzzles(_minimal_puzzles(problem, split, split_by, self.low, few, enough, rng, tell), rng)
+        else:
+            maker = _FromGrids(problem, split, rng)
+        return Drawn(*_fill(problem, maker, levels, self.low, rng, tell, distinct))
+
+    def kind(self, data: Dataset) -> np.ndarray:
+        """Twice the number of givens above the lowest, plus one for MS queries."""
+        return 2 * ((data.query > 0).sum(1) - self.low) + data.multiple
 
 
 def _default_givens(size: int, from_list: bool) -> tuple[int, int]:
@@ -146,9 +192,9 @@ def _fill(
     low: int,
     rng: np.random.Generator,
     tell: Progress,
-) -> tuple[np.ndarray, np.ndarray]:
+    distinct: Distinct,
+) -> tuple[np.ndarray, None, np.ndarray]:
     """Draw until every quota is full; returns queries and their split keys, uint8 [Q, R] each, in random order."""
-    distinct = Distinct()
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     queries = sum(map(sum, quotas))
     for level, pair in enumerate(quotas):
@@ -174,7 +220,7 @@ def _fill(
             tell("queries", sum(len(query) for query, _ in kept), queries)
     query, key = (np.concatenate(part) for part in zip(*kept, strict=True))
     order = rng.permutation(len(query))
-    return query[order], key[order]
+    return query[order], None, key[order]
 
 
 class _FromPuzzles:
@@ -263,22 +309,16 @@ def make_minimal(problem: Problem, grids: np.ndarray, rng: np.random.Generator) 
 
 
 def _read_puzzles(path: Path, problem: Problem, split_by: SplitBy, tell: Progress) -> Puzzles:
-    """Read and solve a list of puzzles, one per line; empty lines and lines that start with # are skipped."""
+    """Read and solve a list of puzzles, in any format of Sudoku."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read as a list of puzzles: {error}") from None
     puzzles = []
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        if len(text) != problem.variables:
-            raise FileError(f"line {number} of {path} has {len(text)} characters, expected {problem.variables}")
-        try:
-            puzzles.append(parse_cells(text, problem.size))
-        except ValueError as error:
-            raise FileError(f"line {number} of {path}: {error}") from None
+    for _, query in TASK.read(text, problem.size):
+        if isinstance(query, TextError):
+            raise FileError(f"{path}: {query}")
+        puzzles.append(query.values)
     if not puzzles:
         raise FileError(f"{path} has no puzzles")
     puzzle = np.unique(np.stack(puzzles), axis=0)

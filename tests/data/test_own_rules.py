@@ -1,0 +1,118 @@
+"""A data set whose queries bring their own rules: the file, the batches, the checker and the enumerator."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from oneofmany.data import Dataset, DeviceData
+from oneofmany.exact import solve
+from oneofmany.files import FileError
+from oneofmany.problems import OwnRules, Problem, Rule, sudoku
+from structures import cages, graphs
+
+
+@pytest.fixture(scope="module", params=[graphs, cages], ids=["graphs", "cages"])
+def data(request):
+    return request.param(30, seed=1)
+
+
+def test_the_file_keeps_the_rules(data, tmp_path):
+    path = tmp_path / "own.safetensors"
+    data.save(path)
+    bare = Dataset.load(path)  # without the rules that all queries share
+    assert (bare.problem.own_kinds, bare.problem.own_sums) == (data.problem.own_kinds, data.problem.own_sums)
+    again = Dataset.load(path, data.problem)
+    assert again.own is not None
+    for query in (0, 17):
+        assert again.own.rules(query) == data.own.rules(query)
+        assert again.problem_of(query).same_as(data.problem_of(query))
+    assert again.header() == data.header()
+    assert again.header()["format"] == 2
+
+
+def test_solutions_are_those_of_each_query(data):
+    assert data.own is not None
+    for query in range(len(data)):
+        problem = data.problem_of(query)
+        found = solve(problem, data.query[query : query + 1])
+        assert found.total[0] == data.total[query]
+        assert sorted(found.solutions.tolist()) == sorted(data.solutions_of(query).tolist())
+
+
+def test_some_of_the_queries(data):
+    rows = np.array([7, 3, 3, 20])
+    some = data.take(rows)
+    assert [some.own.rules(i) for i in range(4)] == [data.own.rules(int(row)) for row in rows]
+    assert (some.query == data.query[rows]).all()
+
+
+def test_a_batch_checks_every_answer_by_the_rules_of_its_query(data):
+    rng = np.random.default_rng(0)
+    placed = DeviceData(data)
+    rows = torch.from_numpy(rng.integers(len(data), size=200))
+    batch = placed.batch(rows)
+    answers = np.stack([
+        data.solutions[rng.integers(len(data.solutions))] if rng.random() < 0.4 or not len(data.solutions_of(row))
+        else data.solutions_of(row)[rng.integers(data.listed[row])]
+        for row in rows.tolist()
+    ]).astype(np.int64) - 1  # fmt: skip
+    expected = [
+        bool(data.problem_of(row).check(answer[None], data.query[row][None])[0])
+        for row, answer in zip(rows.tolist(), answers, strict=True)
+    ]
+    assert batch.check(torch.from_numpy(answers)).tolist() == expected
+    assert 0 < sum(expected) < 200
+    part = torch.from_numpy(rng.permutation(200)[:50])
+    assert batch[part].check(torch.from_numpy(answers)[part]).tolist() == [expected[i] for i in part.tolist()]
+
+
+def test_queries_of_equal_rules_share_a_problem():
+    data = graphs(6, seed=2)
+    twice = data.take(np.array([0, 1, 0, 1]))
+    problems = twice.own.problems(twice.problem)
+    assert problems[0] is problems[2] is not problems[1] is problems[3]
+
+
+def test_files_without_own_rules_stay_in_format_1():
+    problem = sudoku(4)
+    none = np.zeros((0, 16), np.uint8)
+    empty = Dataset(problem, none, none, [0], [], np.zeros((0, 0, 2)), [])
+    assert empty.header()["format"] == 1
+    assert "own" not in empty.header()
+
+
+BARE = Problem("free", 1, 2, 3, (), own_kinds=("edge",), own_sums=("sum",))
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        ([Rule("other", (0, 3), exact=False)], r"free has no own_kinds or own_sums \['other'\]"),
+        ([Rule("edge", (0, 9), exact=False)], "expected choices from 0 to 5"),
+        ([Rule("edge", (0, 3), low=0, high=0)], "'edge' has weights or bounds, so it must be in own_sums"),
+        ([Rule("edge", (0, 3), exact=False), Rule("edge", (1, 4))], "split them into two kinds"),
+        ([Rule("sum", (0, 3))], "'sum' must be all exactly-one or all at-most-one, and in own_kinds"),
+    ],
+)
+def test_bad_rules_are_one_sentence(rules, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        OwnRules.of([rules]).checked(BARE)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    data = graphs(4, seed=0)
+    for name in ("offsets", "first", "choices"):
+        broken = getattr(data.own, name).copy()
+        broken[1] = 10**6
+        with pytest.raises(ValueError, match="rules of its own"):
+            replace(data, own=replace(data.own, **{name: broken}))
+    with pytest.raises(ValueError, match="own: expected the rules of every query"):
+        replace(data, own=data.own.take(np.arange(3)))
+    path = tmp_path / "data.safetensors"
+    data.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-3] + b"\x07\x07\x07")
+    with pytest.raises(FileError):
+        Dataset.load(path)
