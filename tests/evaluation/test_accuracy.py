@@ -16,8 +16,8 @@ from oneofmany.data import Dataset, DeviceData
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
-from oneofmany.evaluation import Outcomes, evaluate
-from oneofmany.evaluation.accuracy import DTYPES, OPTIONAL
+from oneofmany.evaluation import Outcomes, accuracy, evaluate
+from oneofmany.evaluation.outcomes import DTYPES, OPTIONAL, coverage
 from oneofmany.exact import solve
 from oneofmany.networks import RRN, EquivariantNetwork, nlm_for, predict
 from oneofmany.problems import nqueens
@@ -287,6 +287,24 @@ def test_starts_in_one_batch_are_those_of_predict(choose):
         assert summary[name]["ms"]["correct"] == (getattr(found, name) & found.multiple).sum()
         assert summary[name]["os"]["total"] + summary[name]["ms"]["total"] == len(QUEENS)
     assert summary["overall"]["correct"] == valid[0].sum()
+    every = expected.every_start.numpy()
+    different = [len({tuple(every[s, q]) for s in range(4) if valid[s, q]}) for q in range(len(QUEENS))]
+    assert found.distinct is not None
+    assert found.distinct.tolist() == different
+    shares = [count / total for count, total in zip(different, QUEENS.total, strict=True)]
+    assert summary["coverage"] == pytest.approx(np.mean(shares))
+
+
+def test_coverage_counts_different_valid_answers_of_queries_with_a_known_total():
+    rng = np.random.default_rng(0)
+    answers, valid = rng.integers(1, 3, (6, 40, 3)).astype(np.uint8), rng.random((6, 40)) < 0.6
+    counts = accuracy._distinct(answers, valid)
+    for q in range(40):
+        assert counts[q] == len({answers[s, q].tobytes() for s in range(6) if valid[s, q]})
+    total = np.where(np.arange(40) < 30, 8, -1)
+    assert coverage(counts, total) == pytest.approx((counts[:30] / 8).mean())
+    assert coverage(None, total) is None
+    assert coverage(counts, np.full(40, -1)) is None
 
 
 def test_the_first_start_is_the_same_whatever_follows_it():

@@ -36,7 +36,9 @@ def test_counts_and_tests_exactly(runs):
         assert (one.first.correct, one.first.total) == (first[rows].sum(), rows.sum())
         assert (one.second.correct, one.second.total) == (second[rows].sum(), rows.sum())
     assert compared.overall.mcnemar.only_first + compared.overall.mcnemar.only_second > 0
-    assert compared.data == {"name": "test", "checksum": Dataset.load(data).header()["checksum"], "queries": len(total)}
+    checksum = Dataset.load(data).header()["checksum"]
+    about = {"name": "test", "checksum": checksum, "queries": len(total), "judged_by": "rules"}
+    assert compared.data == about
     swapped = compare_runs(*reversed(pair), data)
     assert swapped.ms.mcnemar.only_first == compared.ms.mcnemar.only_second
     assert swapped.ms.mcnemar.p == compared.ms.mcnemar.p

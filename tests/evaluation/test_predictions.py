@@ -11,7 +11,7 @@ from safetensors.numpy import load, save
 
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.evaluation import Outcomes, load_predictions, save_predictions
-from oneofmany.evaluation.accuracy import DTYPES, OPTIONAL
+from oneofmany.evaluation.outcomes import DTYPES, OPTIONAL
 from oneofmany.files import FileError, canonical_json
 from oneofmany.tensor_files import HEADER, sealed
 
@@ -28,7 +28,7 @@ ABOUT = {
 
 def some_outcomes(starts):
     rng = np.random.default_rng(0)
-    arrays = {name: rng.integers(0, 2, (30, 8) if name == "answers" else 30) for name in DTYPES}
+    arrays = {name: rng.integers(0, 2, (30, 8) if name in ("answers", "tokens") else 30) for name in DTYPES}
     return Outcomes(**{name: array for name, array in arrays.items() if starts > 1 or name not in OPTIONAL})
 
 

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from dataclasses import replace
 
@@ -224,6 +225,8 @@ def damages():
     yield "seed is a truth value", lambda record: record.update(seed=True)
     yield "settings are a list", lambda record: record.update(settings=[])
     yield "seconds are not a number", lambda record: record.update(seconds=float("nan"))
+    yield "seconds have hundreds of digits", lambda record: record.update(seconds=10**400)
+    yield "a loss has hundreds of digits", lambda record: record["history"]["loss"].__setitem__(0, 10**400)
     yield "data is a number", lambda record: record.update(data=3)
     yield "train is a list", lambda record: record["data"].update(train=[])
     yield "queries are text", lambda record: record["data"]["train"].update(queries="7")
@@ -301,6 +304,21 @@ def test_records_of_the_first_format_are_read(run):
     record["history"]["time"] = [None] * len(read.history)
     record["evaluations"]["test"]["time"] = None
     assert to_json(read) == record
+
+
+def test_a_record_cannot_take_all_memory(whole):
+    """Packed zeros take almost no space; they are unpacked only if the record has as many bits (review R8)."""
+    record = json.loads(whole)
+    test = record["evaluations"]["test"]
+    test["data"]["queries"] = 2**24
+    test["total"] = packed(bytes(2**26))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="valid: expected 16777216 bits"):
+            from_json(record, "it")
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
 
 
 def test_flipped_bits_of_predictions_are_found(run):

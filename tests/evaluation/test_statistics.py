@@ -126,7 +126,7 @@ def test_bad_input(call, message):
         call()
 
 
-@pytest.mark.parametrize(("module", "needs"), [("accuracy", ["torch"]), ("predictions", ["torch"]), ("statistics", [])])
+@pytest.mark.parametrize(("module", "needs"), [("accuracy", ["torch"]), ("predictions", []), ("statistics", [])])
 def test_what_the_modules_load(module, needs):
     heavy = {"torch", "scipy", "numba", "pandas", "statsmodels", "rich", "tyro", "matplotlib", "jinja2"}
     program = f"import sys, oneofmany.evaluation.{module}; print(sorted({heavy} & set(sys.modules)))"

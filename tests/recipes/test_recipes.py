@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from oneofmany.cli import run
-from oneofmany.data.benchmark import BENCHMARK, EXPERIMENTS, TINY
+from oneofmany.data.benchmark import NAMED
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
@@ -95,6 +95,8 @@ EVERYWHERE = {
     "pretrained": (),
     "discover": False,
     "spare_settled": False,
+    "follow_noise": 0.0,
+    "shards": 1,
     "temperature": 1.0,
     "largest_gradient": 1000.0,
     "largest_loss": 1e6,
@@ -105,6 +107,7 @@ EVERYWHERE = {
     # Everything beyond the paper is off.
     "ema": 0.0,
     "reveal": 0.0,
+    "augment": False,
     "burn_in": (0,),
     "keep_pretrained": False,
     "epsilon": 0.0,
@@ -128,6 +131,9 @@ FREE = {
     "log_every",
     "checkpoint_minutes",
     "network.inequalities",
+    "network.heads",
+    "network.mixing",
+    "network.frames",
     "first.final_lr",
     "second.final_lr",
 }
@@ -189,10 +195,10 @@ def test_larger_batches_see_equally_many_queries(name):
 def test_the_grids_are_whole():
     known = recipes()
     assert all(name == settings.recipe for name, settings in known.items())
-    for kind in ("", "/large-batch", "/table-2", "/equivariant", "/tiny"):
+    for kind in ("", "/large-batch", "/table-2", "/equivariant", "/transformer", "/tiny"):
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
-        assert set(data_of(name)) <= BENCHMARK.keys() | EXPERIMENTS.keys() | TINY.keys()
+        assert set(data_of(name)) <= (NAMED.keys() if name.split("/")[0] in TASKS else {""})
         assert known[name].task == name.split("/")[0]
         assert known[name].objective == name.split("/")[1].split("-")[0]
 
@@ -209,11 +215,16 @@ def test_our_objectives_differ_in_the_objective_alone(task, kind):
         allowed = {"recipe", "objective", "first.updates", "first.sampling", "second.updates"}
         if objective in TWO_PHASES:  # the others have no second phase
             allowed |= {field for field in mine if field.startswith("second.") or field == "pretraining"}
-        # Discovering is for objectives that weight the listed solutions, if not all are listed.
-        assert different - {"discover"} <= allowed
+        # Sparing is for objectives that weight the listed solutions, if not all are listed.
+        assert different - {"spare_settled"} <= allowed
         choosing = objective in ("ccloss", "minloss", "iexplr", "selectr")
-        assert settings.discover == (kind == "equivariant" and task == "sudoku" and choosing)
+        assert settings.spare_settled == (kind == "equivariant" and task == "sudoku" and choosing)
     assert len(budgets) == 1  # every objective has the same number of updates
+
+
+def test_the_checker_trains_only_recipes_that_are_named_after_it():
+    for name in recipes():
+        assert recipe(name).discover == ("equivariant-checker" in name.split("/"))
 
 
 def test_an_unknown_recipe_is_told_the_closest_name():
@@ -299,7 +310,11 @@ SHORT = """
 """
 
 
-CHANGED = ("nqueens/iexplr/table-2", "sudoku/ccloss/table-2/second-phase", "sudoku/minloss/equivariant/listed-1")
+CHANGED = (
+    "nqueens/iexplr/table-2",
+    "sudoku/ccloss/table-2/second-phase",
+    "sudoku/minloss/equivariant-checker/listed-1",
+)
 
 
 @pytest.mark.parametrize("name", [*GRID, *(f"{name}/equivariant" for name in GRID), *CHANGED])

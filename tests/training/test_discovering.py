@@ -214,9 +214,8 @@ def test_objectives_that_do_not_choose_are_refused(objective):
 
 @pytest.mark.parametrize("kind", ["nlm", "rrn"])
 def test_other_networks_are_refused(kind):
-    with pytest.raises(
-        ValueError, match=rf"^[^.]*discover and spare_settled: only the equivariant network has them, got kind {kind}$"
-    ):
+    who = "only the equivariant network and the transformer have them"
+    with pytest.raises(ValueError, match=rf"^[^.]*discover and spare_settled: {who}, got kind {kind}$"):
         small("minloss", kind, discover=True)
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from started_together import arguments, assert_close, torchrun
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks.saved import load_network
 from oneofmany.training import PhaseSettings, SelectorTraining, resume, starting, train
 from oneofmany.training.distributed import Group, LostProcess, processes
-from small_runs import fields, files, small, untimed
+from small_runs import files, small, untimed
 
 PHASE = PhaseSettings(updates=6, batch=8, lr=2e-3)
 COMMON = {"first": PHASE, "log_every": 1}
@@ -51,23 +50,6 @@ def gaps(data, tmp_path_factory):
     return folder
 
 
-def arguments(settings, folder, out):
-    train_file, dev_file = files(folder, settings)
-    own = ["--out", out, "--train", train_file, "--dev", dev_file]
-    return [str(part) for part in ("sudoku/minloss/tiny", *own, *fields(settings))]
-
-
-def torchrun(*command):
-    torch_run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    return subprocess.Popen(
-        [*torch_run, *map(str, command)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-
-
 def test_two_processes_equal_one(gaps, tmp_path):
     plan = [arguments(settings, gaps, tmp_path / name) for name, settings in RUNS.items()]
     (tmp_path / "plan.json").write_text(json.dumps(plan))
@@ -86,17 +68,6 @@ def test_two_processes_equal_one(gaps, tmp_path):
         batch = next(DeviceData(Dataset.load(files(gaps, settings)[1])).in_order(20))
         logits = [load_network(run / "weights.safetensors").network(batch) for run in (one, two)]
         torch.testing.assert_close(*(each.log_softmax(-1) for each in logits), rtol=1e-3, atol=2e-3, msg=name)
-
-
-def assert_close(mine, theirs, where):
-    assert mine.keys() == theirs.keys()
-    for name, value in mine.items():
-        if isinstance(value, dict):
-            assert_close(value, theirs[name], where)
-        elif isinstance(value, float):
-            assert theirs[name] == pytest.approx(value, rel=2e-3, abs=1e-6), (where, name)
-        else:
-            assert theirs[name] == value, (where, name)
 
 
 def child(parent, rank):

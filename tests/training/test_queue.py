@@ -1,14 +1,15 @@
 """The queue of a sweep: order, resuming, stopping, and pre-training that is shared."""
 
-import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from oneofmany.data.nqueens import build_nqueens
 from oneofmany.networks.building import NetworkSettings
 from oneofmany.recipes import recipe, recipes
 from oneofmany.runs.folder import RunFolder
+from oneofmany.runs.lock import Lock, _this_process
+from oneofmany.runs.state import lock_of
 from oneofmany.training import OBJECTIVES, PhaseSettings, train
 from oneofmany.training.jobs import Job, check_data, check_settings, share, state_of
 from oneofmany.training.queue import Metrics, Queue, _why
@@ -209,16 +212,18 @@ def test_what_comes_after_a_run(fake, tmp_path):
     assert [event[1] for event in fake.events() if event[0] == "begin"] == ["record", "record"]
 
 
-def test_a_run_that_another_process_works_on_is_waited_for(fake, tmp_path):
+@pytest.mark.parametrize("whose", ["queue", "training"])
+def test_a_run_that_another_process_works_on_is_waited_for(fake, tmp_path, monkeypatch, whose):
+    monkeypatch.setattr("oneofmany.training.queue.AGAIN", 0.05)
     (job,) = fake([make_job(tmp_path, "run/1")])
-    job.log.parent.mkdir(parents=True)
-    log = job.log.open("ab")
-    fcntl.flock(log, fcntl.LOCK_EX)
+    begin(job)
+    lock = Lock(job.lock) if whose == "queue" else lock_of(job.folder)
+    lock.acquire()
 
     def finish_elsewhere():
         assert fake.events() == []
-        begin(job, finished=True)
-        log.close()
+        (job.folder / "result.json").write_text("{}")
+        lock.release()
 
     timer = threading.Timer(0.5, finish_elsewhere)
     timer.start()
@@ -227,6 +232,74 @@ def test_a_run_that_another_process_works_on_is_waited_for(fake, tmp_path):
     timer.join()
     assert states(queue) == ["finished"]
     assert fake.events() == []
+    assert [path.name for path in job.lock.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_run_that_another_process_takes_at_the_last_moment_is_waited_for(fake, tmp_path, monkeypatch):
+    """The training that the queue starts finds the run locked and fails; the queue waits for the other process."""
+    monkeypatch.setattr("oneofmany.training.queue.AGAIN", 0.05)
+    (job,) = jobs = [make_job(tmp_path, "run/1")]
+    fake(jobs, fails=jobs)
+    begin(job)
+    lock = lock_of(job.folder)
+
+    class Other(Watching):
+        def changed(self, entry):
+            super().changed(entry)
+            if entry.state == "running":
+                lock.acquire()
+            if entry.state == "waiting":
+                (job.folder / "result.json").write_text("{}")
+                lock.release()
+
+    queue = Queue(jobs, watch=Other(fake))
+    assert queue.run() is None
+    assert states(queue) == ["finished"]
+    assert len(fake.began()) == 1
+
+
+def test_a_run_that_another_process_makes_at_the_last_moment_is_not_failed(fake, tmp_path, monkeypatch):
+    """The training that the queue starts finds a run that a killed queue's training has made meanwhile."""
+    monkeypatch.setattr("oneofmany.training.queue.AGAIN", 0.05)
+    jobs = [make_job(tmp_path, "run/1")]
+    fake(jobs)
+    start = Queue._start
+
+    def late(self, entries):
+        start(self, entries)
+        if entries:
+            entries[0].process.wait()
+            entries[0].process = SimpleNamespace(poll=lambda: 2)  # as `oneofmany train` ends if the folder exists
+
+    monkeypatch.setattr(Queue, "_start", late)
+    queue = Queue(jobs)
+    assert queue.run() is None
+    assert states(queue) == ["finished"]
+    assert len(fake.began()) == 1
+
+
+def test_two_queues_at_once_do_every_run_once(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr("oneofmany.training.queue.AGAIN", 0.05)
+    jobs = fake([make_job(tmp_path, f"run/{i}", after=(("record", str(i)),)) for i in range(4)], seconds=0.1)
+    queues = [Queue(jobs, at_once=2) for _ in range(2)]
+    threads = [threading.Thread(target=queue.run) for queue in queues]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [states(queue) for queue in queues] == [["finished"] * 4] * 2
+    assert sorted(fake.began()) == sorted(str(job.folder) for job in jobs)
+
+
+def test_a_killed_queue_leaves_its_jobs_to_the_next(fake, tmp_path):
+    (job,) = fake([make_job(tmp_path, "run/1")])
+    job.lock.parent.mkdir(parents=True)
+    dead = subprocess.run([sys.executable, "-S", "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    owner = replace(_this_process("token"), pid=int(dead.stdout))
+    job.lock.with_name(f"{job.lock.name}.1").write_text(json.dumps(vars(owner)))
+    queue = Queue([job])
+    assert queue.run() is None
+    assert states(queue) == ["finished"]
 
 
 def test_threads_are_shared_among_the_jobs(fake, tmp_path):
@@ -242,14 +315,19 @@ def test_threads_are_shared_among_the_jobs(fake, tmp_path):
 def test_metrics_are_read_as_they_grow(tmp_path):
     path = tmp_path / "metrics.jsonl"
     metrics = Metrics(path)
+    rest = '"phase":"train","loss":1.0,"queries_per_second":2}\n'
+    line = {"kind": "train", "phase": "train", "loss": 1.0, "queries_per_second": 2}
     assert metrics.newest() == {}
-    path.write_text('{"kind":"dev","update":4,"dev_os":0.5}\n{"kind":"train","update":5}\n{"kind":"tra')
-    assert metrics.newest() == {"kind": "train", "update": 5, "dev_os": 0.5}
+    path.write_text('{"kind":"dev","update":4,"dev_os":0.5}\n{"kind":"train","update":5}\n')
+    assert metrics.newest() == {}  # a damaged line is not one of training
     with path.open("a") as file:
-        file.write('in","update":6}\n{"kind":"start","dev":{}}\n')
-    assert metrics.newest() == {"kind": "train", "update": 6, "dev_os": 0.5}
-    path.write_text('{"kind":"train","update":2}\n')
-    assert metrics.newest() == {"kind": "train", "update": 2}
+        file.write(f'{{"kind":"train","update":5,{rest}{{"kind":"tra')
+    assert metrics.newest() == {**line, "update": 5, "dev_os": 0.5}
+    with path.open("a") as file:
+        file.write(f'in","update":6,{rest}{{"kind":"start","dev":{{}}}}\n')
+    assert metrics.newest() == {**line, "update": 6, "dev_os": 0.5}
+    path.write_text(f'{{"kind":"train","update":2,{rest}')
+    assert metrics.newest() == {**line, "update": 2}
 
 
 # ---- settings and data ----------------------------------------------------------------------------------------------
@@ -271,6 +349,11 @@ def test_other_settings_are_named_before_anything_starts(tmp_path):
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     job = make_job(tmp_path, "mine")
     job.folder.mkdir()
+    check_settings([job])
+    # What a process leaves that was killed, or found the disk full, before it had written the configuration.
+    (job.folder / "state").mkdir()
+    (job.folder / ".config.json.abc.part").write_text('{"format"')
+    (job.folder / ".lock.1").write_text("{}")
     check_settings([job])
     (job.folder / "notes").write_text("mine")
     with pytest.raises(ValueError, match="mine exists and is not a run"):
@@ -338,7 +421,7 @@ def test_no_recipe_shares_with_other_settings(tmp_path):
             assert objective == "unique" or source.first.sampling == own.first.sampling
             number += 1
     # I-ExplR and SelectR from two runs, three tasks, two batch sizes; Table 2, its tuning and controls from one run.
-    assert number == 2 * 2 * 6 + 2 * 3 + 2 * (3 + 3 + 2) + (2 * 3 + 1 + 1)
+    assert number == 2 * 2 * 6 + 2 * 3 + 2 * (3 + 3 + 2) + (2 * 3 + 6 + 1 + 1)
 
 
 FIRST = recipe("nqueens/minloss").first

@@ -2,12 +2,16 @@
 
 import dataclasses
 import json
+import math
+import re
+from typing import get_args
 
 import pytest
 
 from oneofmany.networks.building import NetworkSettings
 from oneofmany.recipes import recipes
 from oneofmany.recipes.fields import resolve
+from oneofmany.training.ranges import RANGES, fields_of
 from oneofmany.training.settings import PhaseSettings, SelectorTraining, Settings, differences, from_json, to_json
 from small_runs import fields, small
 
@@ -82,6 +86,20 @@ def test_settings_of_earlier_versions_that_changed_nothing_are_dropped():
         ({"network": NetworkSettings("rrn"), "spare_settled": True}, "burn_in, discover and spare_settled"),
         ({"objective": "unique", "spare_settled": True}, "spare_settled"),
         ({"discover": True, "spare_settled": True}, "discover and spare_settled"),
+        ({"loss_scale": 0.0}, "loss_scale"),
+        ({"loss_scale": -1.0}, "loss_scale"),
+        ({"network": NetworkSettings(dropout=2.0)}, "network.dropout"),
+        ({"network": NetworkSettings(dropout=1.0)}, "network.dropout"),
+        ({"network": NetworkSettings(width=0)}, "network.width"),
+        ({"network": NetworkSettings(test_steps=0)}, "network.test_steps"),
+        ({"first": PhaseSettings(updates=1, warmup=-5)}, "first.warmup"),
+        ({"first": PhaseSettings(updates=1, batch=1_000_000_000)}, "first.batch"),
+        ({"first": PhaseSettings(updates=1, decay=-1.0)}, "first.decay"),
+        ({"threads": 0}, "threads"),
+        ({"threads": 100_000}, "threads"),
+        ({"betas": (2.0, 3.0)}, "betas"),
+        ({"decay": -1.0}, "decay"),
+        ({"largest_loss": 10**400}, "largest_loss"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(changes, name):
@@ -110,3 +128,59 @@ def test_every_field_has_a_help_text():
                 explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
                 # Nested settings have a docstring of their class.
                 assert explained or statement.target.id in ("network", "selector", "selector_training")
+
+
+NUMBER = (int, float)
+
+
+def numbers():
+    """The full name of every setting that is a number or several."""
+    for name, _, hint in fields_of(small()):
+        kinds = [inner for outer in (hint, *get_args(hint)) for inner in (outer, *get_args(outer))]
+        if any(kind in NUMBER for kind in kinds):
+            yield name
+
+
+def test_every_number_has_a_range_and_a_sentence():
+    assert sorted(numbers()) == sorted(RANGES)
+    outside = ((lambda r: r.least - 1), (lambda r: r.most + 1))
+    for name, values in RANGES.items():
+        for number in (outer(values) for outer in outside):
+            if math.isfinite(number):
+                nested, _, field = name.rpartition(".")
+                one = (number,) if name == "burn_in" else (number, 0.5) if name == "betas" else number
+                start = small() if not nested else getattr(small(), nested)
+                changes = {field: one} if not nested else {nested: dataclasses.replace(start, **{field: one})}
+                with pytest.raises(ValueError, match=rf"^{name}: expected [^\n]+, got {re.escape(str(number))}$"):
+                    small(**changes)
+
+
+WRONG = (None, True, 3, 0.5, "x", [], [1, "x"], {}, {"a": 1}, 10**400, float("nan"))
+
+
+def complaint(values):
+    """The sentence with which a configuration is refused; empty if it is not."""
+    try:
+        from_json(values)
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return ""
+
+
+def test_json_of_other_types_is_one_sentence():
+    """Every field of a configuration, nested ones included, with a value of every JSON type."""
+    good = json.loads(json.dumps(to_json(small("selectr"))))
+    inner = [(values, name) for values in good.values() if isinstance(values, dict) for name in values]
+    sentences = []
+    for place, name in [(good, name) for name in good] + inner:
+        kept = place[name]
+        for wrong in WRONG:
+            place[name] = wrong
+            if sentence := complaint(good):
+                sentences.append(sentence)
+                assert name in sentence or isinstance(kept, dict), sentence
+        place[name] = kept
+    assert len(sentences) > 300
+    assert not any("\n" in sentence for sentence in sentences)
+    for wrong in (None, True, 3, "x", []):
+        assert complaint(wrong).startswith("settings: expected an object")

@@ -19,8 +19,9 @@ from oneofmany.evaluation.statistics import (
 )
 
 if TYPE_CHECKING:
-    from oneofmany.evaluation.accuracy import Outcomes, Readout, evaluate
+    from oneofmany.evaluation.accuracy import Readout, evaluate
     from oneofmany.evaluation.comparison import Compared, Comparison, compare_runs
+    from oneofmany.evaluation.outcomes import Outcomes, coverage
     from oneofmany.evaluation.predictions import load_predictions, save_predictions
     from oneofmany.evaluation.runs import Evaluated, evaluate_run
 
@@ -42,6 +43,7 @@ __all__ = [
     "SeedSummary",
     "TTest",
     "compare_runs",
+    "coverage",
     "evaluate",
     "evaluate_run",
     "gain",
@@ -62,7 +64,7 @@ def __getattr__(name: str) -> Any:
     # The report needs the statistics only and should not wait for torch to load.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from oneofmany.evaluation import accuracy, comparison, predictions, runs
+    from oneofmany.evaluation import accuracy, comparison, outcomes, predictions, runs
 
-    modules = (accuracy, predictions, runs, comparison)
+    modules = (outcomes, accuracy, predictions, runs, comparison)
     return next(getattr(module, name) for module in modules if hasattr(module, name))

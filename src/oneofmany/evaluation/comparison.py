@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from oneofmany.data import Dataset
+from oneofmany.data import Dataset, SequenceData, load_data
 from oneofmany.evaluation.record_file import read_record
 from oneofmany.evaluation.scores import Score
 from oneofmany.evaluation.statistics import McNemar, mcnemar
@@ -53,7 +53,7 @@ class Comparison:
     """Two runs on a data file, by subset of its queries.
 
     Args:
-        data: the data's name, checksum and number of queries.
+        data: the data's name, checksum and number of queries, and what judges answers: ``rules`` or ``listed``.
         os: on the queries with one solution.
         ms: on the queries with several.
         overall: on all queries.
@@ -80,7 +80,7 @@ def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, nam
         name: of the predictions in both runs; by default the name of the data file.
     """
     data = Path(data)
-    dataset = Dataset.load(data)
+    dataset = load_data(data)
     pair = [_valid(Path(run), data, dataset, name or data.stem) for run in (first, second)]
 
     def on(rows: np.ndarray) -> Compared:
@@ -89,11 +89,13 @@ def compare_runs(first: str | Path, second: str | Path, data: str | Path, *, nam
         both, neither = int((ours & theirs).sum()), int((~ours & ~theirs).sum())
         return Compared(first, second, mcnemar(ours, theirs), both, neither)
 
-    about = {"name": data.stem, "checksum": dataset.header()["checksum"], "queries": len(dataset)}
+    judge = "rules" if dataset.problem.has_rules else "listed"
+    header = dataset.header()
+    about = {"name": data.stem, "checksum": header["checksum"], "queries": len(dataset), "judged_by": judge}
     return Comparison(about, on(~dataset.multiple), on(dataset.multiple), on(np.ones(len(dataset), bool)))
 
 
-def _valid(run: Path, data: Path, dataset: Dataset, name: str) -> np.ndarray:
+def _valid(run: Path, data: Path, dataset: Dataset | SequenceData, name: str) -> np.ndarray:
     """bool [Q]: which queries a run answered correctly, from its saved predictions."""
     evaluations = read_record(run).evaluations
     if name not in evaluations:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import oneofmany
-from oneofmany.evaluation.accuracy import DTYPES, OPTIONAL, Outcomes
+from oneofmany.evaluation.outcomes import DTYPES, OPTIONAL, Outcomes
 from oneofmany.tensor_files import explained, read_sealed, sealed, write_tensors
 
 FORMAT = 1
@@ -28,6 +28,7 @@ def save_predictions(path: str | Path, outcomes: Outcomes, about: dict[str, Any]
     _check_about(about, outcomes)
     tensors = {name: getattr(outcomes, name) for name in DTYPES if getattr(outcomes, name) is not None}
     header: dict[str, Any] = {"format": FORMAT, "version": oneofmany.__version__, "about": about}
+    header["judged_by"] = outcomes.judged_by
     write_tensors(path, tensors, sealed(header, tensors), force=force)
 
 
@@ -35,7 +36,8 @@ def load_predictions(path: str | Path) -> tuple[Outcomes, dict[str, Any]]:
     """Read and check a file; return the outcomes and ``about``. A bad file raises FileError."""
     header, tensors = read_sealed(path, otherwise=OTHERWISE, newest=FORMAT, dtypes=DTYPES, optional=OPTIONAL)
     with explained(path, OTHERWISE):
-        outcomes, about = Outcomes(**tensors), header["about"]
+        about = header["about"]
+        outcomes = Outcomes(**tensors, judged_by=header.get("judged_by", "rules"))
         _check_about(about, outcomes)
     return outcomes, about
 

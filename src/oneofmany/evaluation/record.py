@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oneofmany.evaluation.scores import Score
+from oneofmany.evaluation.scores import Judge, Score, judged
 
 Subset = Literal["os", "ms", "overall"]
 SUBSETS: tuple[Subset, ...] = ("os", "ms", "overall")
@@ -41,13 +41,17 @@ class DataInfo:
 
 @dataclass(frozen=True)
 class Dev:
-    """Validation (dev) accuracy of the kept weights, 0 to 1, and the update at which it was measured."""
+    """Validation (dev) accuracy of the kept weights, 0 to 1, and the update at which it was measured.
+
+    ``judged_by`` is ``listed`` if an answer is correct when it is among the listed ones; else the rules decide.
+    """
 
     os: float | int | None
     ms: float | int | None
     overall: float | int | None
     update: int
     phase: str
+    judged_by: str | None = None
 
     def of(self, subset: Subset) -> float | None:
         """The accuracy on a subset of the queries; None if the subset is empty."""
@@ -108,6 +112,9 @@ class Evaluation:
         total: int32 [Q], number of solutions; -1 if unknown.
         givens: int32 [Q], number of given variables.
         made_by: the original command, if ``command`` is a later, shorter form of it.
+        distinct: int32 [Q], number of different valid answers of all starts; None with one start.
+        error_rate: of sequences, the edits to the nearest listed answers over the tokens of these; else None.
+        judged_by: what ``valid`` means: valid by the rules, or among the listed answers.
     """
 
     name: str
@@ -135,6 +142,14 @@ class Evaluation:
     total: np.ndarray
     givens: np.ndarray
     made_by: str | None = None
+    distinct: np.ndarray | None = None
+    error_rate: float | int | None = None
+    judged_by: Judge = "rules"
+
+    @property
+    def judge_mark(self) -> str:
+        """A mark behind the name of data without rules: its answers are judged by the listed ones."""
+        return "" if self.judged_by == "rules" else f" ({judged(self.judged_by)})"
 
     def __post_init__(self) -> None:
         queries, scores = self.data.queries, self.scores
@@ -153,6 +168,8 @@ class Evaluation:
         least, most = (int((self.valid & several).sum()) for several in (self.total > 1, self.total != 1))
         if not least <= scores.ms.correct <= most:
             raise ValueError("the answers do not match the score on MS queries")
+        if self.distinct is not None and not (len(self.distinct) == queries and (self.distinct >= self.valid).all()):
+            raise ValueError("the number of different answers does not match the answers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +179,9 @@ class Record:
     Args:
         settings: all training settings, as in the run folder's configuration.
         made_by: the original command, if ``command`` is a later, shorter form of it.
+        extended: for every extension of the finished run, the ``phase`` (first or second), ``from`` how many ``to`` how
+            many updates, and whether it was ``exact``: with the state of the optimiser.
+        task_file: name (``path``) and ``sha256`` of the file that defines a task of the user's; None for other tasks.
         data: ``train`` and ``dev``.
         dev: None before the first evaluation.
         apart: the group of a record that is reported separately from the main runs, else empty; never in a file.
@@ -183,6 +203,8 @@ class Record:
     history: History
     evaluations: Mapping[str, Evaluation]
     made_by: str | None = None
+    extended: list | None = None
+    task_file: dict | None = None
     apart: str = ""
     flat: Mapping[str, Any] = field(init=False, repr=False)
 

@@ -13,21 +13,25 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 
 from oneofmany.evaluation.record import SUBSETS, DataInfo, Dev, Evaluation, History, Record, Scores
-from oneofmany.evaluation.scores import Score
+from oneofmany.evaluation.scores import JUDGED, Score
 from oneofmany.files import FileError
 
 FORMAT = 2
 """Version 1 also stored shares, intervals and scores by number of solutions and givens, which are now computed."""
+OPTIONAL = ("made_by", "extended", "task_file")
+"""Fields that are left out of the file if they are empty."""
+MOST = 2**63
+"""Whole numbers of a record are smaller."""
 T = TypeVar("T")
 
 
 def to_json(record: Record) -> dict[str, Any]:
     """Return a record as the JSON object of its file."""
-    left_out = {"apart", "flat"} if record.made_by else {"apart", "flat", "made_by"}
+    left_out = {"apart", "flat"} | {name for name in OPTIONAL if not getattr(record, name)}
     plain = {one.name: getattr(record, one.name) for one in fields(Record) if one.name not in left_out}
     return {"format": FORMAT} | plain | {
         "data": {name: _known(asdict(about)) for name, about in record.data.items()},
-        "dev": None if record.dev is None else asdict(record.dev),
+        "dev": None if record.dev is None else _dev_json(record.dev),
         "history": {name: list(values) for name, values in asdict(record.history).items()},
         "evaluations": {name: _evaluation_json(one) for name, one in record.evaluations.items()},
     }  # fmt: skip
@@ -65,10 +69,15 @@ def build(kind: type[T], value: Any, **made: Any) -> T:
             one = value.get(name)
             if not isinstance(one, hint) or (isinstance(one, bool) and hint is not bool):
                 raise ValueError(f"{name}: expected {getattr(hint, '__name__', hint)}, got {type(one).__name__}")
-            if isinstance(one, float) and not math.isfinite(one):
-                raise ValueError(f"{name}: expected a finite number, got {one}")
+            if not _is_usual(one):
+                raise ValueError(f"{name}: expected a finite number below 2^63")
             made[name] = one
     return kind(**made)
+
+
+def _is_usual(value: Any) -> bool:
+    """Whether it is no number, or one to compute with: finite, and not a whole number of hundreds of digits."""
+    return abs(value) < MOST if isinstance(value, int) else not isinstance(value, float) or math.isfinite(value)
 
 
 @cache
@@ -92,7 +101,7 @@ def history_of(value: dict[str, Any]) -> History:
     kinds = {"phase": str, "update": int}
     for name, column in found.items():
         kind = kinds.get(name, float | int | None)
-        if len(column) != count or not all(isinstance(one, kind) for one in column):
+        if len(column) != count or not all(isinstance(one, kind) and _is_usual(one) for one in column):
             raise ValueError(f"history.{name}: expected {count} entries of the right type")
     return History(**found)
 
@@ -102,11 +111,15 @@ def _evaluation(name: str, value: Any) -> Evaluation:
         data, splits = build(DataInfo, _object(value, "data")), {}
         for way in ("chosen", "checked"):
             splits[way] = None if value.get(way) is None else _scores(value[way])
-        made = {"data": data, "scores": _scores(value), "listed": build(Score, value.get("listed"))}
-        arrays = {key: _numbers(value.get(key), data.queries) for key in ("total", "givens")}
+        if (judge := value.get("judged_by", "rules")) not in JUDGED:
+            raise ValueError(f"judged_by: expected {' or '.join(JUDGED)}, got {judge!r}")
+        made = {"judged_by": judge, "data": data, "scores": _scores(value), "listed": build(Score, value.get("listed"))}
+        # The bits come first: they show that the file is large enough for the queries that it names.
         valid = _bits(value.get("valid"), data.queries)
+        counts = ("total", "givens") if value.get("distinct") is None else ("total", "givens", "distinct")
+        arrays = {"distinct": None} | {key: _numbers(value.get(key), data.queries) for key in counts}
         return build(Evaluation, value, name=name, valid=valid, **made, **splits, **arrays)
-    except (ValueError, TypeError, AttributeError, zlib.error) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, zlib.error) as error:
         raise ValueError(f"evaluation {name!r} is inconsistent ({error})") from None
 
 
@@ -115,13 +128,21 @@ def _scores(value: dict[str, Any]) -> Scores:
 
 
 def _evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
-    left_out = {"name", "scores"} if evaluation.made_by else {"name", "scores", "made_by"}
+    unused = [one for one in ("made_by", "distinct", "error_rate") if getattr(evaluation, one) is None]
+    left_out = {"name", "scores", *unused}
+    left_out |= {"judged_by"} if evaluation.judged_by == "rules" else set()
     plain = {one.name: getattr(evaluation, one.name) for one in fields(Evaluation) if one.name not in left_out}
     ways = {way: None if (one := getattr(evaluation, way)) is None else asdict(one) for way in ("chosen", "checked")}
-    arrays = {name: _text(zlib.compress(plain[name].astype("<i4").tobytes())) for name in ("total", "givens")}
+    counts = [name for name in ("total", "givens", "distinct") if name in plain]
+    arrays = {name: _text(zlib.compress(plain[name].astype("<i4").tobytes())) for name in counts}
     arrays["valid"] = _text(np.packbits(evaluation.valid).tobytes())
     about = {"data": _known(asdict(evaluation.data)), "listed": asdict(evaluation.listed)}
     return asdict(evaluation.scores) | plain | ways | about | arrays
+
+
+def _dev_json(dev: Dev) -> dict[str, Any]:
+    # Files of earlier versions do not name a judge.
+    return {name: value for name, value in asdict(dev).items() if name != "judged_by" or value is not None}
 
 
 def _known(about: dict[str, Any]) -> dict[str, Any]:

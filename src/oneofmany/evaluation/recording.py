@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
-from oneofmany.evaluation.accuracy import Outcomes
+from oneofmany.evaluation.outcomes import Outcomes
 from oneofmany.evaluation.predictions import load_predictions
 from oneofmany.evaluation.record import DataInfo, Dev, Evaluation, History, Record, Scores
 from oneofmany.evaluation.record_json import build, history_of
@@ -55,8 +55,13 @@ def _record(folder: RunFolder) -> Record:
         dev=None if result["dev"] is None else build(Dev, result["dev"]),
         history=history_of({one.name: [line.get(one.name) for line in on_dev] for one in fields(History)}),
         evaluations={path.stem: _evaluation(path, weights) for path in predictions},
+        task_file=_task_file(config.get("task_file")),
         apart="",
     )
+
+
+def _task_file(source: dict[str, str] | None) -> dict[str, str] | None:
+    return None if source is None else source | {"path": Path(source["path"]).name}
 
 
 def _result(folder: RunFolder, lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -104,6 +109,9 @@ def evaluation_of(name: str, outcomes: Outcomes, about: dict[str, Any]) -> Evalu
         valid=outcomes.valid,
         total=outcomes.total,
         givens=outcomes.givens,
+        distinct=outcomes.distinct,
+        error_rate=outcomes.error_rate,
+        judged_by=outcomes.judged_by,
     )
 
 

@@ -13,20 +13,23 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 import oneofmany
-from oneofmany.data import Dataset
-from oneofmany.evaluation.accuracy import Outcomes, evaluate
+from oneofmany.data import SequenceData, load_data
+from oneofmany.evaluation.accuracy import evaluate
+from oneofmany.evaluation.outcomes import Outcomes
 from oneofmany.evaluation.predictions import load_predictions, save_predictions
 from oneofmany.files import FileError, check_writable, checksum_of
 from oneofmany.networks.inference import StartCriterion
 from oneofmany.networks.kernels import Precision, precision_for
 from oneofmany.networks.saved import SavedNetwork, load_network
+from oneofmany.networks.sequences import SequenceNetwork
+from oneofmany.problems import Problem, check_source, source_of
 from oneofmany.progress import Progress
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
@@ -47,12 +50,14 @@ class Evaluated:
         about: how they were made, as in the predictions file: data, settings, command, environment, seconds, summary.
         file: the predictions file; None for a network that is not in a run folder.
         reused: whether the predictions were read from an existing file.
+        changed: a sentence if the file that defines the task has changed since the network was trained.
     """
 
     outcomes: Outcomes
     about: dict[str, Any]
     file: Path | None
     reused: bool
+    changed: str | None = None
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -74,6 +79,7 @@ def evaluate_run(
     patience: int | None = None,
     name: str | None = None,
     force: bool = False,
+    problem: Problem | None = None,
     tell: Progress | None = None,
 ) -> Evaluated:
     """Evaluate a network on a data file. Predictions are saved in the run folder and reused by the next call.
@@ -81,7 +87,7 @@ def evaluate_run(
     Args:
         run: a run folder, a weights file, or the name of a bundled network.
         data: the data file.
-        steps: number of steps; the network's own number at test time by default.
+        steps: at most this many steps; the network's own number at test time by default.
         starts: as in ``evaluate``.
         choose: as in ``evaluate``.
         seed: as in ``evaluate``.
@@ -92,17 +98,29 @@ def evaluate_run(
         name: of the predictions in the run folder; by default that of the data file plus settings that differ
             from the defaults.
         force: evaluate again and overwrite the saved predictions of this name.
+        problem: of a task of your own that has rules, which are not in the files.
         tell: as in ``evaluate``.
     """
     folder = RunFolder.open(run) if Path(run).is_dir() else None
     if name is not None and (folder is None or Path(name).name != name):
         raise ValueError(f"--name: expected the name of a file in a run folder's predictions, got {name!r} for {run}")
     place = device_named(device)
-    dataset = Dataset.load(data)
-    saved = _load(run, folder, place, precision)
+    if folder is not None and problem is None:
+        check_source(run, str((folder.config.get("settings") or {}).get("task")), folder.config.get("task_file"))
+    dataset = load_data(data, problem)
+    checksum = dataset.header()["checksum"]
+    saved, weights = _load(run, folder, problem, place, precision)
+    changed = None if problem else check_source(run, saved.task, saved.card.get("task_file"))
     settings = saved.settings
     kept_in = precision_for(settings.kind, place, precision)
-    if why := saved.network.accepts(dataset.problem, dataset.relations):
+    if isinstance(saved.network, SequenceNetwork) and isinstance(dataset, SequenceData):
+        dataset = dataset.in_words_of(saved.network.problem)
+    elif isinstance(saved.network, SequenceNetwork) or isinstance(dataset, SequenceData):
+        raise ValueError(
+            f"{data} holds {dataset.problem.task}, but {run} was trained on {saved.task}: sequences need a network for "
+            "sequences, and only they do"
+        )
+    elif why := saved.network.accepts(dataset.problem, dataset.relations):
         raise ValueError(f"{data} holds {dataset.problem.task} {dataset.problem.size}, but {why}")
     if steps is not None and not settings.has_steps:
         raise ValueError(f"--steps: this network ({settings.kind}) has no steps to choose, got {steps}")
@@ -113,7 +131,7 @@ def evaluate_run(
         "starts": starts,
         "choose": choose if starts > 1 else "residual",
         "seed": seed,
-        "patience": patience,
+        "patience": patience or None,
     }
     standard = {"steps": usual, "starts": 1, "choose": "residual", "seed": 0, "patience": None}
     unusual = {key: value for key, value in asked.items() if value != standard[key]}
@@ -122,7 +140,7 @@ def evaluate_run(
     about: dict[str, Any] = {
         "data": {
             "name": Path(data).stem,
-            "checksum": dataset.header()["checksum"],
+            "checksum": checksum,
             "task": dataset.problem.task,
             "size": dataset.problem.size,
             "queries": len(dataset),
@@ -132,17 +150,20 @@ def evaluate_run(
         **asked,
         "batch": batch_size,
         "precision": kept_in,
-        "weights": None if folder is None else checksum_of(folder.weights),
-        "command": shlex.join(
-            ["oneofmany", "evaluate", str(run), str(data), *(f"--{key}={value}" for key, value in options.items())]
-        ),
+        "weights": weights,
     }
+    if source := source_of(dataset.problem.task):
+        options["task-file"] = source["path"]
+        about["task_file"] = source_of(dataset.problem.task, whole_path=False)
+    given = (f"--{key}={value}" for key, value in options.items())
+    about["command"] = shlex.join(["oneofmany", "evaluate", str(run), str(data), *given])
     file = None
     if folder is not None:
         kept_as = name or Path(data).stem + "".join(_suffix(key, value) for key, value in unusual.items())
         file = folder.predictions / f"{kept_as}.safetensors"
         if file.exists() and not force:
-            return _kept(file, about, [key for key in DECIDING if key != "precision" or precision is not None])
+            deciding = [key for key in DECIDING if key != "precision" or precision is not None]
+            return replace(_kept(file, about, deciding), changed=changed)
         folder.predictions.mkdir(exist_ok=True)
         check_writable(file, force)
     began = time.perf_counter()
@@ -163,15 +184,28 @@ def evaluate_run(
     }
     if file is not None:
         save_predictions(file, outcomes, about, force=force)
-    return Evaluated(outcomes, about, file, reused=False)
+    return Evaluated(outcomes, about, file, reused=False, changed=changed)
 
 
-def _load(run: str | Path, folder: RunFolder | None, device: torch.device, precision: Precision | None) -> SavedNetwork:
+def _load(
+    run: str | Path,
+    folder: RunFolder | None,
+    problem: Problem | None,
+    device: torch.device,
+    precision: Precision | None,
+) -> tuple[SavedNetwork, str | None]:
+    """The network, and the checksum of its file if it is in a run folder."""
     if folder is None and not Path(run).exists():
-        return oneofmany.load(run, device=device)
-    if folder is not None and not folder.weights.is_file():
+        return oneofmany.load(run, device=device), None
+    if folder is None:
+        return load_network(run, problem, device=device, precision=precision), None
+    if not folder.weights.is_file():
         raise FileError(f"{run} has no weights yet: train it first, with oneofmany train --resume {run}")
-    return load_network(run if folder is None else folder.weights, device=device, precision=precision)
+    while True:
+        checksum = checksum_of(folder.weights)
+        saved = load_network(folder.weights, problem, device=device, precision=precision)
+        if checksum_of(folder.weights) == checksum:  # otherwise the run is being trained, and has replaced them
+            return saved, checksum
 
 
 def _suffix(key: str, value: Any) -> str:
@@ -193,9 +227,13 @@ def _kept(file: Path, asked: dict[str, Any], deciding: Sequence[str]) -> Evaluat
         )
     if kept.get("weights") != asked["weights"]:
         raise FileError(f"{file} was made with other weights than the run's current ones: overwrite it with --force")
+    if kept.get("task_file") != asked.get("task_file"):
+        raise FileError(f"{file} was made with another version of the task's file: overwrite it with --force")
     different = [
         f"{key} {kept.get(key)} there and {asked[key]} here" for key in deciding if kept.get(key) != asked[key]
     ]
     if different:
         raise FileError(f"{file} was made with other settings ({', '.join(different)}): {what_to_do}")
-    return Evaluated(outcomes, kept, file, reused=True)
+    # The answers decide, not the summary in the file.
+    own = {"data": here, "network": asked["network"], "summary": outcomes.summary()}
+    return Evaluated(outcomes, kept | own, file, reused=True)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
+
+Judge = Literal["rules", "listed"]
+"""What decides whether an answer is correct: the rules of its problem or, if it has none, the listed answers."""
+JUDGED: dict[Judge, str] = {"rules": "valid by the rules", "listed": "among the listed answers"}
+"""What a correct answer is, in words."""
+
+
+def judged(judge: Judge | str | None) -> str:
+    """Return what a correct answer is, in words; files of earlier versions do not name a judge: it was the rules."""
+    return JUDGED["listed" if judge == "listed" else "rules"]
 
 
 def wilson(correct: int, total: int, level: float = 0.95) -> tuple[float, float]:

@@ -4,7 +4,12 @@
 * ``TASK/OBJECTIVE/large-batch``: the same number of queries in larger batches.
 * ``TASK/OBJECTIVE/table-2``: the settings of our Table 2, chosen on dev from ``TASK/OBJECTIVE/tuning/POINT``.
 * ``TASK/OBJECTIVE/equivariant``: our network.
+* ``TASK/OBJECTIVE/transformer``: a recurrent Transformer that is given no rules.
+* ``pairs/OBJECTIVE``: the same on your own imported fill-in data.
+* ``sequences/OBJECTIVE``, ``sequences/OBJECTIVE/ctc``: an encoder-decoder, and CTC, on your own imported sequences.
 * ``TASK/OBJECTIVE/tiny``: our network on small boards, a minute on a laptop.
+
+A task of your own has the recipes ``TASK/OBJECTIVE/equivariant``, of a size for two CPU cores.
 
 A longer name, ``TASK/OBJECTIVE/VARIANT/CHANGE``, is a control, an ablation or another experiment.
 """
@@ -15,20 +20,28 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 
+from oneofmany.problems import TASKS, find_task
 from oneofmany.recipes.ablations import ablation_recipes
 from oneofmany.recipes.base import Recipe
 from oneofmany.recipes.grid import tuning
-from oneofmany.recipes.ours import our_recipes
+from oneofmany.recipes.ours import our_recipes, own_task
 from oneofmany.recipes.paper import SEEDS, paper_recipes
+from oneofmany.recipes.paper import TASKS as PAPER_TASKS
 from oneofmany.recipes.table_2 import table_2_recipes
-from oneofmany.training.settings import Settings
+from oneofmany.recipes.without_rules import recipes_without_rules
+from oneofmany.training.settings import OBJECTIVES, Settings
 
 __all__ = ["SEEDS", "Recipe", "data_of", "matching", "recipe", "recipes", "tuning"]
 
 
-@cache
 def _table() -> dict[str, Recipe]:
-    every = (*paper_recipes(), *table_2_recipes(), *our_recipes(), *ablation_recipes())
+    own = [own_task(task, objective) for task in TASKS if task not in PAPER_TASKS for objective in OBJECTIVES]
+    return _package() | {one.name: one for one in own}
+
+
+@cache
+def _package() -> dict[str, Recipe]:
+    every = (*paper_recipes(), *table_2_recipes(), *our_recipes(), *recipes_without_rules(), *ablation_recipes())
     return {one.name: one for one in every}
 
 
@@ -43,7 +56,7 @@ def recipe(name: str) -> Settings:
 
 
 def data_of(name: str) -> tuple[str, str]:
-    """The names of a recipe's training and dev data, as in ``oneofmany.data.benchmark``."""
+    """The names of a recipe's training and dev data, as in ``oneofmany.data.benchmark``; empty if it has none."""
     found = _named(name)
     return found.train, found.dev
 
@@ -56,9 +69,12 @@ def matching(pattern: str) -> list[str]:
 
 
 def _named(name: str) -> Recipe:
+    task = name.partition("/")[0]
+    is_known = find_task(task) is not None  # it may be one of an installed package
     known = _table()
     if name in known:
         return known[name]
-    close = get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else "the recipes are TASK/OBJECTIVE, for example nqueens/minloss"
+    close = get_close_matches(name, known, 1) if is_known or get_close_matches(task, TASKS, 1) else []
+    hint = "the recipes are TASK/OBJECTIVE, for example nqueens/minloss; a task of your own needs its --task-file"
+    hint = f"did you mean {close[0]!r}?" if close else hint
     raise ValueError(f"there is no recipe {name!r}: {hint}")

@@ -1,26 +1,35 @@
 """Controls of Table 2, and ablations of our network: recipes with a few fields or the data changed.
 
-``TASK/OBJECTIVE/table-2/CHANGE`` changes a recipe of Table 2, ``TASK/OBJECTIVE/equivariant/CHANGE`` one of our network.
+``TASK/OBJECTIVE/table-2/CHANGE`` changes a recipe of Table 2, ``TASK/OBJECTIVE/equivariant/CHANGE`` and
+``sudoku/OBJECTIVE/equivariant-checker/CHANGE`` one of our network.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from oneofmany.recipes.base import Recipe, usual
-from oneofmany.recipes.ours import equivariant
+from oneofmany.recipes.ours import equivariant, with_checker
 from oneofmany.recipes.paper import TASKS
 from oneofmany.recipes.table_2 import starting_from, table_2
+from oneofmany.training.settings import TWO_PHASES, ObjectiveName
 
 
 def second_phases() -> list[Recipe]:
-    """Second phases of MinLoss and CC-Loss that start from MinLoss and have the budget of SelectR's second phase."""
+    """Second phases from MinLoss, on N-Queens also from Unique, with the budget of SelectR's second phase.
+
+    ``second-phase`` starts from MinLoss, ``second-phase-from-unique`` from Unique.
+    """
     found = []
     for task in TASKS:
-        start, second = table_2(task, "minloss"), table_2(task, "selectr").second
-        for objective in ("minloss", "ccloss"):
-            settings = replace(table_2(task, objective), second=second)
-            found.append(usual(starting_from(settings, start)).changed("second-phase"))
+        starts: tuple[ObjectiveName, ...] = ("minloss", "unique") if task == "nqueens" else ("minloss",)
+        objectives: tuple[ObjectiveName, ...] = ("minloss", "ccloss")
+        objectives += TWO_PHASES if task == "nqueens" else ()
+        second = table_2(task, "selectr").second
+        for start, objective in product(starts, objectives):
+            settings = starting_from(replace(table_2(task, objective), second=second), table_2(task, start))
+            found.append(usual(settings).changed("second-phase" if start == "minloss" else "second-phase-from-unique"))
     return found
 
 
@@ -45,21 +54,46 @@ def controls() -> list[Recipe]:
 
 def experiments() -> list[Recipe]:
     """Ablations and experiments with our network."""
-    nqueens, futoshiki, sudoku = (usual(equivariant(task, "minloss")) for task in TASKS)
+    nqueens, futoshiki = (usual(equivariant(task, "minloss")) for task in ("nqueens", "futoshiki"))
+    checker = usual(with_checker("minloss"))
     return [
         nqueens.changed("no-burn-in", {"burn_in": (0,)}),
         futoshiki.changed("revealing", {"reveal": 0.5}),
-        sudoku.changed(
-            "no-checker",
-            {"discover": False, "spare_settled": True, "reveal": 0.8, "first.updates": 9_000, "evaluate_every": 900},
+        checker.changed("listed-1", {"listed": 1}),
+        checker.changed("listed-2", {"listed": 2}),
+        checker.changed("listed-all", train="sudoku-all-train"),
+        checker.changed("split-by-puzzle", train="sudoku-puzzle-train", dev="sudoku-puzzle-dev"),
+        *(
+            nqueens.changed(
+                f"completion-{size}{by}",
+                {"follow_noise": 3.0, "first.updates": updates, "evaluate_every": updates // 10},
+                train=f"nqueens-completion-{size}{by}-train",
+                dev=f"nqueens-completion-{size}{by}-dev",
+            )
+            for size, updates in ((8, 4_000), (10, 8_000))
+            for by in ("", "-by-class")
         ),
-        sudoku.changed("listed-1", {"listed": 1}),
-        sudoku.changed("listed-2", {"listed": 2}),
-        sudoku.changed("listed-all", train="sudoku-all-train"),
-        sudoku.changed("split-by-puzzle", train="sudoku-puzzle-train", dev="sudoku-puzzle-dev"),
     ]
+
+
+def factorial() -> list[Recipe]:
+    """Checker x revealed cells x burn-in on Sudoku with MinLoss, at an equal, short budget.
+
+    ``short-reveal-burn-in`` has both of the last two, ``short`` neither. With ``-sparing``, settled queries are left
+    out of burn-in, which takes the place of the checker.
+    """
+    without, checker = usual(equivariant("sudoku", "minloss")), usual(with_checker("minloss"))
+    budget = {"first.updates": 3_000, "evaluate_every": 300}
+    found = []
+    for reveal, burn_in in product((0.0, 0.8), ((0,), (0, 16, 32))):
+        name = "short" + "-reveal" * (reveal > 0) + "-burn-in" * (burn_in != (0,))
+        fields = budget | {"reveal": reveal, "burn_in": burn_in}
+        found += [without.changed(name, fields | {"spare_settled": False}), checker.changed(name, fields)]
+        if burn_in != (0,):
+            found.append(without.changed(f"{name}-sparing", fields))
+    return found
 
 
 def ablation_recipes() -> list[Recipe]:
     """All controls, ablations and experiments."""
-    return [*second_phases(), *controls(), *experiments()]
+    return [*second_phases(), *controls(), *experiments(), *factorial()]

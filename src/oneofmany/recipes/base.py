@@ -11,7 +11,7 @@ from oneofmany.training.settings import Settings
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings and the names of the training and dev data, as in ``oneofmany.data.benchmark``.
+    """Settings and the names of the training and dev data, as in ``oneofmany.data.benchmark``; empty for your own data.
 
     A name is ``TASK/OBJECTIVE``, ``TASK/OBJECTIVE/VARIANT`` or ``TASK/OBJECTIVE/VARIANT/CHANGE``.
     """

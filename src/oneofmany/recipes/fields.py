@@ -8,8 +8,8 @@ from oneofmany.recipes import recipe
 from oneofmany.training.settings import Settings
 
 
-def resolve(name: str, fields: Sequence[str]) -> Settings:
-    """The settings of a recipe with fields such as ``["--first.lr", "0.01"]`` changed.
+def resolve(name: str, fields: Sequence[str], base: Settings | None = None) -> Settings:
+    """The settings of a recipe, or of ``base``, with fields such as ``["--first.lr", "0.01"]`` changed.
 
     An unknown field exits with the closest name, as the command does; a bad value raises ValueError.
     """
@@ -23,6 +23,6 @@ def resolve(name: str, fields: Sequence[str]) -> Settings:
             pass
 
     config = (tyro.conf.FlagConversionOff,)
-    default = Unchecked(**vars(recipe(name)))
+    default = Unchecked(**vars(base or recipe(name)))
     given = tyro.cli(Unchecked, default=default, prog=f"oneofmany train {name}", args=list(fields), config=config)
     return Settings(**vars(given))

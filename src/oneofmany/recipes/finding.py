@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneofmany.data.benchmark import find_benchmark
+from oneofmany.data.benchmark import find_benchmark, path_of
 from oneofmany.recipes import data_of
 
 
@@ -31,9 +31,18 @@ class DataFiles:
         given = {"--data": self.folder, "--clues": self.clues, "--train": self.train, "--dev": self.dev}
         return tuple(part for name, value in given.items() if value is not None for part in (name, str(value)))
 
+    def missing(self, recipe: str) -> list[Path]:
+        """The files of a recipe that ``find`` would build."""
+        folder = "data" if self.folder is None else self.folder
+        wanted = zip((self.train, self.dev), data_of(recipe), strict=True)
+        files = [path_of(name, folder, self.clues) for own, name in wanted if own is None and name]
+        return [file for file in files if not file.exists()]
+
     def find(self, recipe: str, say: Callable[[str], None] = lambda sentence: None) -> tuple[Path, Path]:
         """The training and dev files of a recipe; ``say`` is called with a sentence for every file that is built."""
         folder = "data" if self.folder is None else self.folder
+        if not all(data_of(recipe)) and (self.train is None or self.dev is None):
+            raise ValueError(f"{recipe} has no data of its own: name yours with --train FILE and --dev FILE")
         train, dev = (
             find_benchmark(wanted, folder, self.clues, say) if own is None else Path(own)
             for own, wanted in zip((self.train, self.dev), data_of(recipe), strict=True)

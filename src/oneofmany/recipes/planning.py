@@ -41,6 +41,7 @@ class Sweep:
         evaluate: data files; every finished run is evaluated on those of its task.
         records: the folder for the record of every finished run.
         allow_dirty: also record runs that were made with uncommitted changes in the source tree.
+        task_file: the file of a task of your own, for the commands of the runs.
         sharing: let I-ExplR and SelectR start from runs that equal their pre-training.
     """
 
@@ -55,6 +56,7 @@ class Sweep:
     records: Path | None = None
     allow_dirty: bool = False
     sharing: bool = True
+    task_file: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
@@ -76,6 +78,28 @@ def plan(sweep: Sweep, say: Callable[[str], None] = lambda sentence: None) -> li
     return share(jobs, sweep.out) if sweep.sharing else jobs
 
 
+def look_ahead(sweep: Sweep) -> tuple[list[tuple[Job, str]], list[Path]]:
+    """The jobs, each with what a sweep would do (done, resume, start), and the data that it would build.
+
+    Nothing is written; the same errors are raised as by ``plan``. A run that is trained, but not yet evaluated or
+    recorded, is to be resumed.
+    """
+    jobs = jobs_of(sweep)
+    check_settings(jobs, sweep.sharing)
+    names = dict.fromkeys(job.settings.recipe for job in jobs if state_of(job.folder) != "finished")
+    missing = list(dict.fromkeys(file for name in names for file in sweep.data.missing(name)))
+    if not missing:
+        jobs = with_data(jobs, sweep.data)
+        check_data(jobs)
+        jobs = share(jobs, sweep.out) if sweep.sharing else jobs
+    states = {"missing": "start", "begun": "resume", "finished": "done"}
+    return [(job, "resume" if _is_trained_only(job) else states[state_of(job.folder)]) for job in jobs], missing
+
+
+def _is_trained_only(job: Job) -> bool:
+    return bool(job.after) and state_of(job.folder) == "finished"
+
+
 def jobs_of(sweep: Sweep) -> list[Job]:
     """The jobs in their order: all recipes and grid points of one seed before the next seed."""
     runs = [(name, *point) for name in expand(sweep.recipes) for point in points_of(sweep, name)]
@@ -86,7 +110,7 @@ def jobs_of(sweep: Sweep) -> list[Job]:
             name = "/".join(part for part in (recipe_name, point, str(seed)) if part)
             own = replace(settings[recipe_name, point], seed=seed)
             arguments = (recipe_name, "--seed", str(seed), *sweep.fields, *fields, *sweep.data.options())
-            jobs.append(Job(name, own, sweep.out / name, arguments))
+            jobs.append(Job(name, own, sweep.out / name, arguments, task_file=_task_file(sweep)))
     if len({job.folder for job in jobs}) < len(jobs):
         raise ValueError("--grid: two of its points have the same name: leave out one of them")
     tasks = {file: Dataset.load(file).problem.task for file in sweep.evaluate}
@@ -156,13 +180,17 @@ def _point(fields: Sequence[tuple[str, str]]) -> Point:
     return name, [part for field, value in fields for part in (f"--{field}", *value.split())]
 
 
+def _task_file(sweep: Sweep) -> tuple[str, ...]:
+    return () if sweep.task_file is None else ("--task-file", str(sweep.task_file))
+
+
 def _after(job: Job, tasks: dict[Path, str], sweep: Sweep) -> tuple[tuple[str, ...], ...]:
     """The commands that evaluate and record a run, without those whose files exist already."""
     finished, run = state_of(job.folder) == "finished", str(job.folder)
     kind = job.settings.device.partition(":")[0]
     commands = [
         # Predictions of an unfinished run were made with earlier weights.
-        ("evaluate", run, str(file), "--force", *(() if kind == "auto" else ("--device", kind)))
+        ("evaluate", run, str(file), "--force", *(() if kind == "auto" else ("--device", kind)), *job.task_file)
         for file, task in tasks.items()
         if task == job.settings.task
         and not (finished and (job.folder / "predictions" / f"{file.stem}.safetensors").exists())

@@ -12,6 +12,7 @@ from torch import Tensor
 from oneofmany.files import FileError
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.learners import under
+from oneofmany.training.ranges import check_types
 
 
 @dataclass
@@ -47,11 +48,18 @@ class Position:
     best: dict[str, Any] | None = None
     candidate: dict[str, Any] | None = None
     finished: bool = False
+    end: dict[str, Any] | None = None
+    """The position at the end of the last phase, from which the run can be extended."""
+    extensions: int = 0
 
     @property
     def number(self) -> int:
         """The number of the state; it grows with the position."""
-        return self.phase * 10**9 + self.update + (10**11 if self.finished else 0)
+        return self.extensions * 10**12 + self.phase * 10**9 + self.update + (10**11 if self.finished else 0)
+
+
+IN_PHASE = ("update", "phase_seconds", "schedule")
+"""The fields of a position that say where in its phase it is."""
 
 
 class Clock:
@@ -84,7 +92,8 @@ class Checkpoint:
         at: the position of the run.
         best: the best weights of the current phase, if it was evaluated already.
         candidate: the best weights of the earlier phases.
-        tensors: those of the learners and, inside a phase, the sums of the updater.
+        tensors: those of the learners and, inside a phase, the sums of the updater; after the last phase also
+            ``end/...``, the same tensors at its end.
     """
 
     at: Position
@@ -115,6 +124,12 @@ class Checkpoint:
             raise FileError(
                 f"{folder.path} was started by another version of oneofmany: resume it with that version"
             ) from None
+        try:
+            check_types(at)
+            if not 0 <= at.metrics < 2**63 or (at.finished and at.candidate is None):
+                raise ValueError("its position cannot be")
+        except ValueError as error:
+            raise FileError(f"{folder.path}: its newest state is damaged ({error}), so it cannot be resumed") from None
         tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
         best = None if at.best is None else Candidate(under(tensors, "best"), at.best)
         candidate = None if at.candidate is None else Candidate(under(tensors, "candidate"), at.candidate)

@@ -25,7 +25,7 @@ def discover(batch: Batch, logits: Tensor) -> Batch:
         The batch with solutions [B, K + 1, R] and their mask.
     """
     answers = logits.argmax(-1)
-    valid = batch.problem.check(answers, batch.query, batch.relations)
+    valid = batch.check(answers)
     known = ((batch.solutions == answers[:, None]).all(-1) & batch.mask).any(1)
     return replace(
         batch,

@@ -49,6 +49,13 @@ class Group:
         share = batch // self.size
         return slice(self.rank * share, (self.rank + 1) * share)
 
+    def shards(self, number: int) -> range:
+        """This process's shards of a file."""
+        if number % self.size:
+            raise ValueError(f"shards: expected a multiple of the {self.size} processes, got {number}")
+        share = number // self.size
+        return range(self.rank * share, (self.rank + 1) * share)
+
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes; with one process, the tensor itself."""
         if self.size > 1:
@@ -82,6 +89,11 @@ class Group:
         with _talking():
             dist.broadcast(told, 0)
         return float(told)
+
+
+def launched() -> Group:
+    """This process among those that torchrun started, or alone, by the environment: nothing is sent."""
+    return Group(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
 
 @contextmanager

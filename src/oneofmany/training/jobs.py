@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
-from typing import Literal
 
 from oneofmany.files import FileError
-from oneofmany.runs.folder import RunFolder
+from oneofmany.runs.folder import RunFolder, about_extensions, is_unused
+from oneofmany.runs.state import state_of
 from oneofmany.training.phases import Phase, phases_of, pretrainings
-from oneofmany.training.settings import Settings, differences, from_json, to_json
+from oneofmany.training.settings import Settings, differences, settings_of, to_json
 
 WITHOUT_INFLUENCE = frozenset(
     {
@@ -44,6 +44,7 @@ class Job:
         arguments: arguments of ``oneofmany train`` that give these settings, recipe first; the queue adds ``--out``.
         data: checksums of the training and dev data.
         after: ``oneofmany`` commands to run after training.
+        task_file: the option that names the file of a task of the user's, if there is one.
     """
 
     name: str
@@ -52,30 +53,37 @@ class Job:
     arguments: tuple[str, ...]
     data: tuple[str, str] = ("", "")
     after: tuple[tuple[str, ...], ...] = ()
+    task_file: tuple[str, ...] = ()
 
     @property
     def log(self) -> Path:
         """The file next to the run folder with the output of the run's commands."""
         return self.folder.with_name(f"{self.folder.name}.log")
 
+    @property
+    def lock(self) -> Path:
+        """The lock of the queue that runs the job, next to the run folder, whose own lock is that of the training."""
+        return self.folder.with_name(f".{self.folder.name}.lock")
 
-def state_of(folder: Path) -> Literal["missing", "begun", "finished"]:
-    """The progress of a run, read from its folder."""
-    if (folder / "result.json").exists():
-        return "finished"
-    return "begun" if (folder / "config.json").exists() else "missing"
+    @property
+    def file(self) -> Path:
+        """The file next to the run folder that tells a machine of a cluster what to do."""
+        return self.folder.with_name(f".{self.folder.name}.job.json")
 
 
 def check_settings(jobs: Iterable[Job], sharing: bool = True) -> None:
     """Raise ValueError with the differences if a run folder has other settings than its job."""
     for job in jobs:
         if state_of(job.folder) == "missing":
-            if job.folder.exists() and (not job.folder.is_dir() or any(job.folder.iterdir())):
+            if job.folder.exists() and not is_unused(job.folder):
                 raise FileError(
                     f"{job.folder} exists and is not a run: move it away, or choose another folder with --out"
                 )
             continue
-        ours, theirs = to_json(job.settings), to_json(_settings_in(job.folder))
+        folder = RunFolder.open(job.folder)
+        ours, theirs = to_json(job.settings), to_json(settings_of(folder))
+        if extended := about_extensions(folder.config):
+            raise ValueError(f"{job.folder} was {extended}: choose another folder with --out")
         if job.settings.threads is None:
             theirs["threads"] = None
         if sharing and pretrainings(job.settings):
@@ -93,7 +101,8 @@ def data_in(folder: Path) -> tuple[str, str]:
     try:
         return config["data"]["train"]["checksum"], config["data"]["dev"]["checksum"]
     except (KeyError, TypeError) as error:
-        raise _damaged(folder, error) from None
+        where = folder / "config.json"
+        raise FileError(f"{where} is damaged ({type(error).__name__}: {error})") from None
 
 
 def check_data(jobs: Iterable[Job]) -> None:
@@ -134,7 +143,7 @@ def _shared(job: Job, runs: Sequence[Job]) -> Job:
             settings=replace(job.settings, pretrained=paths),
             arguments=(*job.arguments, "--pretrained", *paths),
         )
-    begun = _settings_in(job.folder).pretrained
+    begun = settings_of(RunFolder.open(job.folder)).pretrained
     known = not begun or (
         len(begun) == len(same)
         and all(any(PurePath(path).match(run.name) for run in found) for path, found in zip(begun, same, strict=True))
@@ -162,15 +171,6 @@ def _finished_runs(out: Path) -> Iterator[Job]:
     for result in sorted(out.rglob("result.json")):
         folder = result.parent
         with suppress(ValueError):  # damaged or from another version: not shared
-            yield Job(str(folder.relative_to(out)), _settings_in(folder), folder, (), data_in(folder))
-
-
-def _settings_in(folder: Path) -> Settings:
-    try:
-        return from_json(RunFolder.open(folder).config["settings"])
-    except (KeyError, TypeError) as error:
-        raise _damaged(folder, error) from None
-
-
-def _damaged(folder: Path, error: Exception) -> FileError:
-    return FileError(f"{folder / 'config.json'} is damaged ({type(error).__name__}: {error})")
+            run = RunFolder.open(folder)
+            if not about_extensions(run.config):  # another run than its settings alone would give
+                yield Job(str(folder.relative_to(out)), settings_of(run), folder, (), data_in(folder))

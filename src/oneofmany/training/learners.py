@@ -12,7 +12,7 @@ from oneofmany.networks.building import build_network, build_selector
 from oneofmany.networks.kernels import Precision, training_precision
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.objectives import LaggedCopy
-from oneofmany.problems import Problem
+from oneofmany.problems import Problem, SequenceProblem
 from oneofmany.training.settings import Settings
 from oneofmany.training.streams import seed_of
 
@@ -30,7 +30,7 @@ class Learners:
         device: the device of the networks.
     """
 
-    def __init__(self, settings: Settings, problem: Problem, device: torch.device) -> None:
+    def __init__(self, settings: Settings, problem: Problem | SequenceProblem, device: torch.device) -> None:
         self.settings, self.problem, self.device = settings, problem, device
         self.precision: Precision = training_precision(settings.network.kind, device, settings.precision)
         with torch.random.fork_rng(devices=[]):

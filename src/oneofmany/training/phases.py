@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from oneofmany.networks.building import NETWORKS
+from oneofmany.networks.settings import SEQUENCES
 from oneofmany.objectives import (
+    CTCNLL,
     BinaryNLL,
     CategoricalNLL,
     CCLoss,
@@ -16,6 +18,7 @@ from oneofmany.objectives import (
     Objective,
     Random,
     SelectR,
+    SequenceNLL,
     Unique,
     binary_exact_match_reward,
     binary_hamming_reward,
@@ -99,9 +102,12 @@ def _sampled(phase: PhaseSettings, objective: ObjectiveName) -> PhaseSettings:
 def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR:
     """The objective of a phase, with the pair loss that fits the network."""
     binary = NETWORKS[settings.network.kind].readout == "threshold"
-    pair_loss = BinaryNLL() if binary else CategoricalNLL()
+    # Every variable of a listed solution counts.
+    pair_loss: Any = BinaryNLL(ignore_index=None) if binary else CategoricalNLL(ignore_index=None)
+    if settings.network.kind in SEQUENCES:
+        pair_loss = CTCNLL() if settings.network.kind == "ctc" else SequenceNLL()
     # The data was checked when it was loaded; checking values again would wait for the device at every update.
-    common = {"pair_loss": pair_loss, "validate": False}
+    common: dict[str, Any] = {"pair_loss": pair_loss, "validate": False}
     match phase.objective:
         case "naive":
             return Naive(**common)

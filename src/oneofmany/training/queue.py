@@ -1,4 +1,4 @@
-"""A queue of runs: several at a time, each in its own process.
+"""A queue of runs: several at a time, each in its own process, on this machine or on a cluster.
 
 Its state is the run folders: finished runs are skipped, started runs are resumed, missing runs are started. So a queue
 that was stopped or killed continues when it is made again.
@@ -6,58 +6,31 @@ that was stopped or killed continues when it is made again.
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import Literal, Protocol
 
+from oneofmany.files import write_json
+from oneofmany.launching import LOCKED, Command, Launcher, Process
+from oneofmany.launching.base import LOOK, STOPPED
+from oneofmany.launching.local import Local
 from oneofmany.runs.devices import device_named
+from oneofmany.runs.lock import Lock, Locked
+from oneofmany.runs.state import lock_of, was_taken
 from oneofmany.training.jobs import Job, state_of
+from oneofmany.training.newest import Metrics
 from oneofmany.training.signals import listening
 
 PROGRAM = (sys.executable, "-m", "oneofmany")
-LOOK = 0.1
-"""Seconds between two checks of the processes."""
+WORK = (sys.executable, "-m", "oneofmany.launching.work")
+AGAIN = 1.0
+"""Seconds between two looks at the lock of a run that another process works on."""
 TRAIN = ("train",)
-STOPPED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT)
-"""Exit codes of a process that was asked to stop."""
 State = Literal["waiting", "running", "stopping", "stopped", "finished", "failed"]
-
-
-class Metrics:
-    """The newest metrics of a run, read from its growing metrics.jsonl."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._read = 0
-        self._newest: dict[str, Any] = {}
-
-    def newest(self) -> dict[str, Any]:
-        """The newest value of every metric of training and dev; empty before the first line."""
-        try:
-            size = self.path.stat().st_size
-            if size < self._read:  # a resumed run cuts the lines after its state
-                self._read, self._newest = 0, {}
-            if size > self._read:
-                with self.path.open("rb") as file:
-                    file.seek(self._read)
-                    whole = file.read().rpartition(b"\n")[0]
-                self._read += len(whole) + 1 if whole else 0
-                for line in whole.splitlines():
-                    with suppress(ValueError):
-                        values = json.loads(line)
-                        self._newest |= values if values.get("kind") in ("train", "dev") else {}
-        except FileNotFoundError:
-            self._newest = {}
-        return self._newest
 
 
 @dataclass(eq=False)
@@ -79,9 +52,11 @@ class Entry:
     why: str = ""
     resumed: bool = False
     began: float | None = None
-    process: subprocess.Popen[bytes] | None = None
-    log: IO[bytes] | None = None
+    process: Process | None = None
     logged_before: int = 0
+    lock: Lock | None = None
+    not_before: float = 0.0
+    cancelled: bool = False
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.job.folder / "metrics.jsonl")
@@ -89,6 +64,12 @@ class Entry:
         self.steps += self.job.after
         if not self.steps:
             self.state = "finished"
+
+    def release(self) -> None:
+        """Let other queues have the job."""
+        if self.lock is not None:
+            self.lock.release()
+        self.process = self.lock = None
 
     @property
     def is_trained(self) -> bool:
@@ -111,24 +92,50 @@ class Queue:
 
     Args:
         jobs: the jobs in the order in which they start; a job that starts from the weights of another waits for it.
-        at_once: the number of jobs at a time. On a CPU they share its cores, unless a job sets its threads.
+        at_once: the number of jobs at a time; None leaves it to the cluster. On this machine jobs on the CPU share its
+            cores, unless a job sets its threads.
         deadline: the time to stop, by ``time.monotonic()``.
         watch: called with every change.
+        cluster: the launcher of a cluster. There, one process does all commands of a job and holds its lock.
     """
 
     def __init__(
-        self, jobs: Sequence[Job], *, at_once: int = 1, deadline: float | None = None, watch: QueueWatch | None = None
+        self,
+        jobs: Sequence[Job],
+        *,
+        at_once: int | None = 1,
+        deadline: float | None = None,
+        watch: QueueWatch | None = None,
+        cluster: Launcher | None = None,
     ) -> None:
-        self.entries = [Entry(job) for job in jobs]
-        self.at_once, self.deadline, self.watch = at_once, deadline, watch
+        self.entries: list[Entry] = []
+        self.at_once, self.deadline, self.watch = max(1, len(jobs)) if at_once is None else at_once, deadline, watch
+        self._cluster, self._launcher = cluster is not None, cluster or Local()
+        self._threads: dict[Entry, int | None] = {}
+        self._signal: int | None = None
+        for job in jobs:
+            self.add(job)
         by_folder = {str(entry.job.folder): entry for entry in self.entries}
         self._before = {
             entry: [by_folder[path] for path in entry.job.settings.pretrained if path in by_folder]
             for entry in self.entries
             if TRAIN in entry.steps
         }
-        self._threads = {entry: self._threads_of(entry.job) for entry in self.entries if entry.steps}
-        self._signal: int | None = None
+
+    def add(self, job: Job) -> Entry:
+        """Add a job at the end, also while the queue runs (in ``QueueWatch.look``)."""
+        entry = Entry(job)
+        self.entries.append(entry)
+        if entry.steps:
+            self._threads[entry] = self._threads_of(job)
+        return entry
+
+    def cancel(self, entry: Entry) -> None:
+        """Stop one job, which saves its state; the others go on."""
+        if entry.state == "running" and entry.process is not None:
+            entry.cancelled = True
+            entry.process.terminate()
+            self._change(entry, "stopping")
 
     def run(self) -> int | None:
         """Run until nothing is left or it is time to stop; return the signal that stopped it, if any.
@@ -150,10 +157,14 @@ class Queue:
                         return self._signal
                     time.sleep(LOOK)
             finally:
-                for entry in self._running():  # after an exception of the queue itself
+                left = self._running()  # after an exception of the queue itself
+                for entry in left:
                     assert entry.process is not None
                     entry.process.terminate()
-                    entry.process.wait()
+                while any(entry.process.poll() is None for entry in left if entry.process is not None):
+                    time.sleep(LOOK)
+                for entry in left:
+                    entry.release()
 
     def _running(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.state in ("running", "stopping")]
@@ -163,19 +174,20 @@ class Queue:
 
     def _change(self, entry: Entry, state: State, why: str = "") -> None:
         entry.state, entry.why = state, why
-        if state not in ("running", "stopping") and entry.log is not None:
-            entry.log.close()
-            entry.log = entry.process = None
+        if state not in ("running", "stopping"):
+            entry.release()
         if self.watch is not None:
             self.watch.changed(entry)
 
     # ---- starting --------------------------------------------------------------------------------------------------
 
     def _start_what_is_ready(self) -> None:
+        free = self.at_once - len(self._running())
+        ready: list[Entry] = []
         for entry in self.entries:
-            if len(self._running()) >= self.at_once:
-                return
-            if entry.state != "waiting":
+            if len(ready) >= free:
+                break
+            if entry.state != "waiting" or (self._cluster and time.monotonic() < entry.not_before):
                 continue
             missing = [other for other in self._before.get(entry, ()) if not other.is_trained]
             failed = [other.job.name for other in missing if other.state == "failed"]
@@ -184,47 +196,68 @@ class Queue:
             elif not missing and self._lock(entry):
                 if entry.steps[0] == TRAIN and entry.is_trained:  # another queue trained it meanwhile
                     entry.steps.pop(0)
+                if not entry.steps:
+                    self._change(entry, "finished")
+                    continue
                 entry.began = time.monotonic()
-                self._next_step(entry)
+                ready.append(entry)
+        self._start(ready)
 
     def _lock(self, entry: Entry) -> bool:
-        """Lock the run's log for this queue and its process; False if a process of another queue holds the lock.
+        """Lock the job for this queue; False if another queue works on it, or if another process writes its run.
 
-        The lock belongs to the open file, which the process inherits. So a process that outlives a killed queue still
-        holds it.
+        A training process that outlives its killed queue still has the lock of the run. On a cluster the machine that
+        works on the job locks it.
         """
-        entry.job.log.parent.mkdir(parents=True, exist_ok=True)
-        log = entry.job.log.open("ab")
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.close()
+        if time.monotonic() < entry.not_before:
             return False
-        entry.log = log
+        entry.not_before = time.monotonic() + AGAIN
+        entry.job.log.parent.mkdir(parents=True, exist_ok=True)
+        lock = Lock(entry.job.lock, entry.job.folder)
+        try:
+            lock_of(entry.job.folder).refuse()
+            if self._cluster:
+                lock.refuse()
+                return True
+            lock.acquire()
+        except Locked:
+            return False
+        entry.lock = lock
         return True
 
-    def _next_step(self, entry: Entry) -> None:
-        if not entry.steps:
-            self._change(entry, "finished")
+    def _start(self, entries: Sequence[Entry]) -> None:
+        """Start the next command of every entry; on a cluster, all commands."""
+        if not entries:
             return
-        assert entry.log is not None
-        threads = self._threads[entry]
-        entry.resumed = state_of(entry.job.folder) == "begun"
-        command = entry.steps[0] if entry.steps[0] != TRAIN else _train_command(entry, threads)
-        environment = os.environ if threads is None else {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        entry.logged_before = os.fstat(entry.log.fileno()).st_size
-        entry.process = subprocess.Popen(
-            [*PROGRAM, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=entry.log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,  # Ctrl-C reaches only the queue, which then stops the runs
-        )
-        self._change(entry, "running")
+        for entry in entries:
+            entry.resumed = state_of(entry.job.folder) == "begun"
+            entry.logged_before = entry.job.log.stat().st_size if entry.job.log.exists() else 0
+        for entry, process in zip(entries, self._launcher.start([*map(self._command, entries)]), strict=True):
+            entry.process = process
+            self._change(entry, "running")
+
+    def _command(self, entry: Entry) -> Command:
+        threads, job = self._threads[entry], entry.job
+        environment = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+        if not self._cluster:
+            step = entry.steps[0] if entry.steps[0] != TRAIN else _train_command(entry, threads)
+            return Command((*PROGRAM, *step), job.log, environment)
+        about = {
+            "folder": str(job.folder.absolute()),
+            "lock": str(job.lock.absolute()),
+            "start": [*PROGRAM, *_start_command(job, threads)],
+            "resume": [*PROGRAM, *_resume_command(job)],
+            "after": [[*PROGRAM, *step] for step in entry.steps if step != TRAIN],
+        }
+        write_json(job.file, about)
+        return Command((*WORK, str(job.file.absolute())), job.log.absolute(), environment)
 
     def _threads_of(self, job: Job) -> int | None:
-        if self.at_once == 1 or job.settings.threads is not None or device_named(job.settings.device).type != "cpu":
+        if job.settings.threads is not None:
+            return None
+        if self._cluster:
+            return self._launcher.cpus
+        if self.at_once == 1 or device_named(job.settings.device).type != "cpu":
             return None
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, cores // self.at_once)
@@ -238,13 +271,19 @@ class Queue:
             if code is None:
                 continue
             if code == 0 and (entry.steps[0] != TRAIN or entry.is_trained):
-                entry.steps.pop(0)
-                if entry.steps and self._is_over():
+                entry.steps = [] if self._cluster else entry.steps[1:]
+                if not entry.steps:
+                    self._change(entry, "finished")
+                elif self._is_over():
                     self._change(entry, "stopped")
                 else:
-                    self._next_step(entry)
-            elif self._is_over() and code in STOPPED:
+                    self._start([entry])
+            elif code == LOCKED and self._cluster:
+                self._change(entry, "stopped" if self._is_over() else "waiting")
+            elif (self._is_over() or entry.cancelled) and code in STOPPED:
                 self._change(entry, "stopped")
+            elif entry.steps[0] == TRAIN and was_taken(entry.job.folder, code, started=not entry.resumed):
+                self._change(entry, "waiting")
             else:
                 self._change(entry, "failed", _why(entry.job.log, entry.logged_before) or f"exit code {code}")
 
@@ -264,11 +303,16 @@ class Queue:
 
 
 def _train_command(entry: Entry, threads: int | None) -> tuple[str, ...]:
-    folder = str(entry.job.folder)
-    if entry.resumed:
-        return (*TRAIN, "--resume", folder)
+    return _resume_command(entry.job) if entry.resumed else _start_command(entry.job, threads)
+
+
+def _resume_command(job: Job) -> tuple[str, ...]:
+    return (*TRAIN, "--resume", str(job.folder), *job.task_file)
+
+
+def _start_command(job: Job, threads: int | None) -> tuple[str, ...]:
     own = () if threads is None else ("--threads", str(threads))
-    return (*TRAIN, *entry.job.arguments, *own, "--out", folder)
+    return (*TRAIN, *job.arguments, *own, "--out", str(job.folder), *job.task_file)
 
 
 def _why(log: Path, start: int) -> str:

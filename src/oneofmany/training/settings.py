@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from oneofmany.data.batches import Sampling
+from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, SelectorSettings
 from oneofmany.networks.kernels import Precision
+from oneofmany.networks.settings import SEQUENCES
+from oneofmany.runs.folder import RunFolder
+from oneofmany.training.ranges import check_fields
 
 ObjectiveName = Literal["naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr"]
 OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
@@ -19,6 +21,10 @@ TWO_PHASES: tuple[ObjectiveName, ...] = ("iexplr", "selectr")
 
 CHOOSING: tuple[ObjectiveName, ...] = ("ccloss", "minloss", "iexplr", "selectr")
 """Objectives that weight the listed solutions by how close the network is to them."""
+
+
+MACHINE = ("device", "threads", "capture", "compile", "checkpoint_minutes")
+"""Settings about the machine, which may change when a run is resumed."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,9 @@ class Settings:
     """Random seed of the initial parameters, the batches and the noise."""
     listed: int | None = None
     """Use at most this many listed solutions per query, the first ones. None: all."""
+    shards: int = 1
+    """Draw every batch in this many equal parts from as many shards of the training file. Each of several processes
+    then reads only its shards. 1: draw from the whole file, which every process reads."""
     network: NetworkSettings = field(default_factory=NetworkSettings)
     selector: SelectorSettings = field(default_factory=SelectorSettings)
     first: PhaseSettings = field(default_factory=PhaseSettings)
@@ -118,6 +127,9 @@ class Settings:
     """Decay of an exponential moving average of the weights, which is then evaluated and kept. 0: none."""
     reveal: float = 0.0
     """Share of queries (0 to 1) that show random cells of one listed solution; solutions that disagree are dropped."""
+    augment: bool = False
+    """Replace every query and its listed solutions by a random symmetric form (nqueens, futoshiki, sudoku). This tells
+    a network without rules about the symmetries of the task."""
     burn_in: tuple[int, ...] = (0,)
     """Numbers of network steps without gradient before the trained steps; every update draws one of them."""
     discover: bool = False
@@ -125,6 +137,9 @@ class Settings:
     spare_settled: bool = False
     """Leave a query out of an update if not all of its solutions are listed and the network's answer, unchanged for 8
     steps, is not one of them. Needs no checker."""
+    follow_noise: float = 0.0
+    """Weight of the noise in MinLoss's choice of a solution: smallest loss minus this weight times the noise of the
+    solution's choices. Several starts then find more of the solutions. 0: the loss alone."""
     evaluate_every: int = 250
     """Updates between two evaluations on the dev set."""
     dev_queries: int | None = None
@@ -153,64 +168,36 @@ class Settings:
 
 
 def _check(s: Settings) -> None:
-    for name, value in _numbers(s):
-        if not math.isfinite(value):
-            raise ValueError(f"{name}: expected a finite number, got {value}")
+    """Raise ValueError for settings that cannot be; ``ranges`` has the checks of single fields."""
+    check_fields(s)
     if s.first.updates < 1 and not s.pretrained:
         raise ValueError(f"first.updates: expected at least 1, got {s.first.updates}")
     if s.objective in TWO_PHASES and s.second.updates < 1:
         raise ValueError(f"second.updates: {s.objective} has a second phase, expected at least 1, got 0")
-    least_one = {
-        "evaluate_every": s.evaluate_every,
-        "log_every": s.log_every,
-        "first.batch": s.first.batch,
-        "second.batch": s.second.batch,
-        "selector_training.copy_interval": s.selector_training.copy_interval,
-        "listed": 1 if s.listed is None else s.listed,
-        "dev_queries": 1 if s.dev_queries is None else s.dev_queries,
-    }
-    for name, value in least_one.items():
-        if value < 1:
-            raise ValueError(f"{name}: expected at least 1, got {value}")
-    shares = [("reveal", s.reveal, 1.0), ("ema", s.ema, 0.999999), ("epsilon", s.epsilon, 1.0)]
     for name, phase in (("first", s.first), ("second", s.second)):
-        if not isinstance(phase.sampling, str):
-            shares.append((f"{name}.sampling", phase.sampling, 1.0))
-    for name, value, most in shares:
-        if not 0 <= value <= most:
-            raise ValueError(f"{name}: expected 0 to {most}, got {value}")
-    positive = {
-        "first.lr": s.first.lr,
-        "second.lr": s.second.lr,
-        "selector_training.lr": s.selector_training.lr,
-        "temperature": s.temperature,
-        "clip": s.clip if s.clip is not None else 1.0,
-        "first.minutes": s.first.minutes if s.first.minutes is not None else 1.0,
-        "second.minutes": s.second.minutes if s.second.minutes is not None else 1.0,
-    }
-    for name, value in positive.items():
-        if not value > 0:
-            raise ValueError(f"{name}: expected more than 0, got {value}")
-    if not s.burn_in or min(s.burn_in) < 0:
-        raise ValueError(f"burn_in: expected numbers of steps of at least 0, got {s.burn_in}")
-    if s.network.kind != "equivariant" and (s.burn_in != (0,) or s.discover or s.spare_settled):
+        if s.shards > 1 and phase.updates and phase.batch % s.shards:
+            raise ValueError(f"{name}.batch: expected a multiple of the {s.shards} shards, got {phase.batch}")
+        if s.shards > 1 and phase.updates and str(phase.sampling).startswith("pairs"):
+            raise ValueError(f"shards: expected 1 with {name}.sampling {phase.sampling}, got {s.shards}")
+    if not s.burn_in:
+        raise ValueError("burn_in: expected at least one number of steps, got none")
+    if s.network.kind not in ("equivariant", "transformer") and (s.burn_in != (0,) or s.discover or s.spare_settled):
         raise ValueError(
-            f"burn_in, discover and spare_settled: only the equivariant network has them, got kind {s.network.kind}"
+            "burn_in, discover and spare_settled: only the equivariant network and the transformer have them, got kind "
+            f"{s.network.kind}"
         )
+    if s.network.kind in SEQUENCES and (s.reveal or s.augment):
+        raise ValueError(f"reveal and augment: expected neither for sequences, got kind {s.network.kind}")
     for name, asked in (("discover", s.discover), ("spare_settled", s.spare_settled)):
         if asked and s.objective not in CHOOSING:
             raise ValueError(f"{name}: expected an objective of {', '.join(CHOOSING)}, got {s.objective}")
+    if s.follow_noise and (s.network.kind, s.objective) != ("equivariant", "minloss"):
+        raise ValueError(
+            "follow_noise: expected 0, or a weight for MinLoss with the equivariant network, "
+            f"got {s.follow_noise} for {s.objective} with {s.network.kind}"
+        )
     if s.discover and s.spare_settled:
         raise ValueError("discover and spare_settled: expected one of them at most, got both")
-
-
-def _numbers(settings: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
-    for f in dataclasses.fields(settings):
-        value = getattr(settings, f.name)
-        if dataclasses.is_dataclass(value):
-            yield from _numbers(value, f"{prefix}{f.name}.")
-        elif isinstance(value, float):
-            yield prefix + f.name, value
 
 
 def to_json(settings: Settings) -> dict[str, Any]:
@@ -219,9 +206,22 @@ def to_json(settings: Settings) -> dict[str, Any]:
 
 
 def from_json(values: dict[str, Any]) -> Settings:
-    """The settings of a config.json; ValueError if this version does not know a field."""
+    """The settings of a config.json; ValueError if this version does not know a field or a value cannot be."""
+    if not isinstance(values, dict):
+        raise TypeError(f"settings: expected an object, got {values!r}")
     kept = {name: value for name, value in values.items() if (name, value) not in REMOVED.items()}
     return _build(Settings, kept, "")
+
+
+def settings_of(run: RunFolder) -> Settings:
+    """The settings of a run; FileError, which names the file, if they are damaged or cannot be."""
+    file = run.path / "config.json"
+    try:
+        return from_json(run.config["settings"])
+    except (KeyError, TypeError) as error:
+        raise FileError(f"{file} is damaged ({type(error).__name__}: {error})") from None
+    except ValueError as error:
+        raise FileError(f"{file}: {error}") from None
 
 
 REMOVED = {"starts": 1, "start_temperature": 0.0}
@@ -237,6 +237,8 @@ _NESTED: dict[str, Any] = {
 
 
 def _build(kind: Any, values: dict[str, Any], prefix: str) -> Any:
+    if not isinstance(values, dict):
+        raise TypeError(f"{prefix.removesuffix('.')}: expected an object, got {values!r}")
     known = {f.name for f in dataclasses.fields(kind)}
     for name in values:
         if name not in known:

@@ -11,19 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oneofmany.data import Dataset, DeviceData
+from oneofmany.data import Dataset, SequenceData
+from oneofmany.data.batches import Share, place
 from oneofmany.evaluation import evaluate
-from oneofmany.files import write_json
+from oneofmany.files import FileError, write_json
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import load_network, save_network
+from oneofmany.problems import source_of
 from oneofmany.runs.folder import RunFolder
-from oneofmany.training.checkpoints import Candidate, Checkpoint, Clock, Position
+from oneofmany.training.checkpoints import IN_PHASE, Candidate, Checkpoint, Clock, Position
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, load_weights, under, weights_of
 from oneofmany.training.metrics import Watch, averages
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
-from oneofmany.training.settings import Settings, from_json
+from oneofmany.training.settings import Settings, settings_of
 from oneofmany.training.signals import listening
 from oneofmany.training.updating import MEASURED, Updater
 
@@ -57,8 +59,8 @@ class Trainer:
         self,
         settings: Settings,
         folder: RunFolder,
-        train: Dataset,
-        dev: Dataset,
+        train: Dataset | SequenceData | Share,
+        dev: Dataset | SequenceData,
         *,
         device: torch.device,
         group: Group = Group(),  # noqa: B008 - frozen
@@ -66,16 +68,20 @@ class Trainer:
     ) -> None:
         self.settings, self.folder, self.group, self.device = settings, folder, group, device
         self.watch: Watch = watch or (lambda line: None)
-        self.train = DeviceData(train, device, settings.listed)
+        self.train = place(train, device, settings.listed)
+        if isinstance(train, SequenceData) and isinstance(dev, SequenceData):
+            dev = dev.in_words_of(train.problem)
         some = dev if settings.dev_queries is None else dev.take(np.arange(min(settings.dev_queries, len(dev))))
-        self.dev = DeviceData(some, device)
+        self.dev = place(some, device)
         self.phases = phases_of(settings)
         self.learners = Learners(settings, train.problem, device)
         self.at = Position()
         self.best: Candidate | None = None
         self.candidate: Candidate | None = None
+        self._end: dict[str, Tensor] = {}
         self._signal: int | None = None
         self._checked = time.monotonic()
+        self._skipped = 0
 
     # ---- the run ---------------------------------------------------------------------------------------------------
 
@@ -88,8 +94,10 @@ class Trainer:
             self._take_pretrained()
         with listening(self._remember):
             while self.at.phase < len(self.phases):
-                self._run_phase(self.phases[self.at.phase], resumed)
+                tensors = self._run_phase(self.phases[self.at.phase], resumed)
                 resumed = None
+                if self.at.phase == len(self.phases) - 1:
+                    self.at.end, self._end = {name: getattr(self.at, name) for name in IN_PHASE}, tensors
                 self.at.phase, self.at.update, self.at.phase_seconds, self.at.progress = self.at.phase + 1, 0, 0.0, 0.0
                 self.at.schedule, self.at.since_evaluation = None, {}
                 self._checkpoint(self._between_phases())
@@ -99,7 +107,8 @@ class Trainer:
         self._checkpoint(self._between_phases())
         return self._finish()
 
-    def _run_phase(self, phase: Phase, resumed: dict[str, Tensor] | None) -> None:
+    def _run_phase(self, phase: Phase, resumed: dict[str, Tensor] | None) -> dict[str, Tensor]:
+        """Train one phase; return the tensors at its end."""
         s, at, learners = self.settings, self.at, self.learners
         start = None if phase.fresh or self.candidate is None else self.candidate.weights
         learners.begin(start, with_selector=phase.trains != "network", decay=phase.settings.decay)
@@ -114,7 +123,7 @@ class Trainer:
             schedule.restore(at.schedule or schedule.state())
         at.schedule = schedule.state()
         self.watch({"phase": phase.name, "updates": phase.settings.updates, "minutes": phase.settings.minutes})
-        clock = Clock(at)
+        clock, self._skipped = Clock(at), 0
         over = at.update >= phase.settings.updates
         while not over:
             lr = schedule.lr(at.update, at.progress)
@@ -150,6 +159,7 @@ class Trainer:
         if phase.stream == "second" and self.best is not None:
             self.candidate = self.best  # as in the paper, even if the first phase was better
         self.best = None
+        return self._tensors(updater)
 
     def _measure(self, updater: Updater, phase: Phase, lr: float, clock: Clock) -> None:
         """Write a line of metrics for the updates since the last line."""
@@ -176,11 +186,12 @@ class Trainer:
                 f"the loss is {loss} at update {at.update} of phase {phase.name}: training stopped, the last "
                 "checkpoint is kept; try a smaller learning rate or clip"
             )
-        if round(sums["skipped"]) == updates and updates >= 10:
+        self._skipped = self._skipped + updates if round(sums["skipped"]) == updates else 0
+        if self._skipped >= 10:
             raise TrainingError(
-                f"all {updates} updates before update {at.update} of phase {phase.name} were skipped (gradient norm "
-                f"{line['gradient_norm']:.3g}, {sums['queries']:.0f} queries to train on): training stopped; check "
-                "largest_gradient, the sampling and the data"
+                f"all {self._skipped} updates before update {at.update} of phase {phase.name} were skipped (gradient "
+                f"norm {line['gradient_norm']:.3g}, {sums['queries']:.0f} queries to train on): training stopped; "
+                "check largest_gradient, the sampling and the data"
             )
         self._log(line)
 
@@ -198,6 +209,7 @@ class Trainer:
             "lr": lr,
             **averages(since, int(since["updates"]), phase),
             **{f"dev_{name}": dev[name] for name in ("os", "ms", "overall")},
+            "judged_by": dev["judged_by"],
         }
         at.since_evaluation = {}
         self._log(line)
@@ -212,7 +224,7 @@ class Trainer:
         return line["loss"] / s.loss_scale < 1e-5 and phase.settings.stop_after is not None
 
     def _dev(self, network: TaskNetwork) -> dict[str, Any]:
-        """OS, MS and overall accuracy on dev, and the score: the one named by select_on."""
+        """OS, MS and overall accuracy on dev, its judge, and the score: the one named by select_on."""
         s = self.settings
         with torch.compiler.set_stance("force_eager"):
             outcomes = evaluate(
@@ -224,13 +236,16 @@ class Trainer:
             )
         summary = outcomes.summary()
         shares = {name: summary[name]["accuracy"] for name in ("os", "ms", "overall")}
-        return shares | {"score": shares[s.select_on]}
+        return shares | {"judged_by": outcomes.judged_by, "score": shares[s.select_on]}
 
     def _keep(self, found: Candidate) -> None:
         if not self.group.writes:
             return
+        self.folder.check_lock()
         s = self.settings
-        card = {"recipe": s.recipe, "objective": s.objective, "seed": s.seed, "dev": found.dev}
+        card: dict[str, Any] = {"recipe": s.recipe, "objective": s.objective, "seed": s.seed, "dev": found.dev}
+        if source := source_of(s.task, whole_path=False):
+            card["task_file"] = source
         save_network(self.folder.weights, found.weights, s.network, self.learners.problem, card, force=True)
 
     # ---- between phases --------------------------------------------------------------------------------------------
@@ -240,7 +255,7 @@ class Trainer:
         s = self.settings
         for path in s.pretrained:
             run = RunFolder.open(path)
-            theirs = from_json(run.config["settings"])
+            theirs = settings_of(run)
             saved = load_network(
                 run.weights, self.learners.problem, device=self.device, precision=self.learners.precision
             )
@@ -256,14 +271,12 @@ class Trainer:
     def _finish(self) -> dict[str, Any]:
         """Write the result if it is missing: a run may be killed after its last state."""
         kept, path = self.candidate, self.folder.path / "result.json"
-        assert kept is not None
-        result = {
-            "dev": kept.dev,
-            "seconds": round(self.at.seconds, 3),
-            "updates": self.at.all_updates,
-            "finished": self.at.finished,
-        }
+        if kept is None:
+            raise FileError(f"the newest state of {self.folder.path} is damaged: it has no weights; delete its file")
+        seconds = round(self.at.seconds, 3)
+        result = {"dev": kept.dev, "seconds": seconds, "updates": self.at.all_updates, "finished": self.at.finished}
         if self.group.writes and not path.exists():
+            self.folder.check_lock()
             write_json(path, result)
         return result
 
@@ -290,9 +303,12 @@ class Trainer:
         return self.learners.state() | {"sums": updater.sums}
 
     def _between_phases(self) -> dict[str, Tensor]:
-        """The tensors of a state between phases: only the selector, since the next phase starts from the candidate."""
-        selector = self.learners.selector
-        return {} if selector is None else {f"selector/{k}": v for k, v in weights_of(selector).items()}
+        """The tensors of a state between phases: the selector, since the next phase starts from the candidate.
+
+        After the last phase, all tensors of its end, so that the run can be extended.
+        """
+        selector, end = self.learners.selector, {f"end/{name}": tensor for name, tensor in self._end.items()}
+        return end if selector is None else end | {f"selector/{k}": v for k, v in weights_of(selector).items()}
 
     def _checkpoint(self, tensors: dict[str, Tensor]) -> None:
         self._checked = time.monotonic()
@@ -310,6 +326,7 @@ class Trainer:
         for complaint in complaints:
             self.watch({"kind": "warning", "text": complaint})
         self.at, self.best, self.candidate = state.at, state.best, state.candidate
+        self._end = under(state.tensors, "end")
         if self.group.writes:
             self.folder.cut_metrics(self.at.metrics)
         if self.best is not None and not self.at.finished:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from oneofmany.data.batches import DeviceData
 from oneofmany.networks.kernels import running
 from oneofmany.networks.protocol import arguments_of
+from oneofmany.networks.settings import SEQUENCES
 from oneofmany.objectives import SelectR, binary_hamming_reward, hamming_reward
-from oneofmany.problems import Batch
+from oneofmany.problems import Batch, SequenceBatch
+from oneofmany.training.augmenting import augment, draw_augmentation
 from oneofmany.training.discovering import discover
 from oneofmany.training.distributed import Group
+from oneofmany.training.following import follow_noise
 from oneofmany.training.learners import Learners, Optimiser
 from oneofmany.training.phases import Phase, build_objective
 from oneofmany.training.revealing import draw_reveal, reveal
+from oneofmany.training.sequence_losses import Losses, seeded, sequence_losses
 from oneofmany.training.settings import Settings
 from oneofmany.training.sparing import spare_settled
 from oneofmany.training.streams import generator_of, seed_of
@@ -45,11 +49,11 @@ class Updater:
         settings: the settings of the run.
         phase: the phase.
         learners: networks and optimisers.
-        data: the training data on the device.
+        data: the training data on the device: a ``DeviceData`` or, for sequences, ``SequencesOnDevice``.
         group: the processes that share a batch.
     """
 
-    def __init__(self, settings: Settings, phase: Phase, learners: Learners, data: DeviceData, group: Group) -> None:
+    def __init__(self, settings: Settings, phase: Phase, learners: Learners, data: Any, group: Group) -> None:
         self.settings, self.phase, self.learners, self.data, self.group = settings, phase, learners, data, group
         self.objective = build_objective(settings, phase)
         self.hamming = binary_hamming_reward if learners.network.readout == "threshold" else hamming_reward
@@ -57,7 +61,9 @@ class Updater:
         self.rows = group.rows(phase.settings.batch)
         self.takes = arguments_of(learners.network)
         self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=self.device)
-        self.capturing = settings.capture and self.device.type == "cuda" and group.size == 1
+        # Shapes of sequences, and of rules of the queries' own, differ from batch to batch.
+        captures = settings.network.kind not in SEQUENCES and getattr(data, "own", None) is None
+        self.capturing = settings.capture and captures and self.device.type == "cuda" and group.size == 1
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]] = {}
         self._warm: dict[int, int] = {}
         learners.network.train()
@@ -92,7 +98,9 @@ class Updater:
         s, phase = self.settings, self.phase
         generator = generator_of(self.device, s.seed, phase.stream, update)
         size, problem = phase.settings.batch, self.data.problem
-        inputs = {"rows": self.data.draw_rows(size, generator, phase.settings.sampling)[self.rows]}
+        inputs = {"rows": self._draw_rows(update, generator)}
+        if s.augment:
+            inputs["augment"] = draw_augmentation(size, problem, generator)[self.rows]
         if s.reveal:
             inputs["reveal"] = draw_reveal(size, problem.variables, generator)[self.rows]
         if "noise" in self.takes:
@@ -100,11 +108,29 @@ class Updater:
             inputs["noise"] = noise[self.rows]
         if "seed" in self.takes:
             inputs["seed"] = torch.randint(2**62, (1,), generator=generator, device=self.device)
+        if s.network.kind in SEQUENCES:  # their dropout is PyTorch's; every process has its own
+            seed = seed_of(s.seed, phase.stream, update, "dropout", self.rows.start)
+            inputs["dropout"] = torch.tensor(seed)
         if self.objective.draws:
             listed = 1 if str(phase.settings.sampling).startswith("pairs") else self.data.most_listed
             places = listed + s.discover
             inputs["weights"] = torch.rand(size, places, generator=generator, device=self.device)[self.rows]
         return inputs
+
+    def _draw_rows(self, update: int, generator: torch.Generator) -> Tensor:
+        """This process's rows of the batch; every shard gives an equal part, drawn with a generator of its own."""
+        s, phase = self.settings, self.phase
+        if not self.data.shards:
+            return self.data.draw_rows(phase.settings.batch, generator, phase.settings.sampling)[self.rows]
+        drawn = [
+            part.draw_rows(
+                phase.settings.batch // s.shards,
+                generator_of(self.device, s.seed, phase.stream, update, "shard", shard),
+                phase.settings.sampling,
+            )
+            for shard, part in self.data.shards.items()
+        ]
+        return torch.cat(drawn)
 
     def _burn_in(self, update: int) -> int:
         choices = self.settings.burn_in
@@ -113,31 +139,16 @@ class Updater:
     # ---- the step --------------------------------------------------------------------------------------------------
 
     def step(self, inputs: dict[str, Tensor], burn_in: int = 0) -> None:
-        """Forward, losses, backward, clip, optimisers, moving average, sums. Nothing here waits for the device."""
+        """Losses, backward, clip, optimisers, moving average, sums. Nothing here waits for the device."""
         s, learners, phase = self.settings, self.learners, self.phase
-        batch = self.data.batch(inputs["rows"], phase.settings.sampling)
-        if s.reveal:
-            batch = reveal(batch, s.reveal, inputs["reveal"])
-        with torch.set_grad_enabled(phase.trains != "selector"):
-            logits = self._predict(learners.network, batch, inputs, burn_in)
-        if s.discover:
-            batch = discover(batch, logits[-1])
-        if s.spare_settled:
-            batch = spare_settled(batch, logits)
-        solutions, mask = batch.solutions + learners.network.value_offset, batch.mask
-        local = self._local(mask)
-        counts = self.group.sum(local)
-        zero = torch.zeros((), device=self.device)
-        measured = dict.fromkeys(MEASURED, zero) | {"queries": local[0], "ms_queries": local[1]}
+        measured: dict[str, Tensor] = dict.fromkeys(MEASURED, torch.zeros((), device=self.device))
+        with seeded(inputs, self.device):
+            loss, selector_loss, counts = self.losses(inputs, burn_in, measured)
         losses = []
-        if isinstance(self.objective, SelectR):
-            loss, selector_loss = self._selectr(self.objective, batch, solutions, logits, inputs, burn_in, measured)
-            losses.append(selector_loss * self._share(local, counts, 1))
-            measured["selector_loss"] = losses[-1].detach()
-        else:
-            pair_losses = self.objective.pair_losses(logits, solutions, mask)
-            loss = self.objective.reduce(pair_losses, mask, noise=inputs.get("weights"))
-        loss = loss * s.loss_scale * self._share(local, counts, 0)
+        if selector_loss is not None:
+            losses.append(selector_loss)
+            measured["selector_loss"] = selector_loss.detach()
+        loss = loss * s.loss_scale
         if phase.trains != "selector":
             losses.append(loss)
         for optimiser in (learners.optimiser, learners.selector_optimiser):
@@ -156,6 +167,42 @@ class Updater:
         per_process = {"gradient_norm", "skipped", "selector_gradient_norm"}
         values = [measured[name].double() * (share if name in per_process else 1) for name in MEASURED]
         self.sums += torch.stack(values)
+
+    def losses(self, inputs: dict[str, Tensor], burn_in: int, measured: dict[str, Tensor]) -> Losses:
+        """Forward pass and losses of a batch; adds its counts to ``measured``."""
+        s, learners, phase = self.settings, self.learners, self.phase
+        batch = self.data.batch(inputs["rows"], phase.settings.sampling)
+        if isinstance(batch, SequenceBatch):
+            return sequence_losses(
+                self.objective,
+                learners,
+                batch,
+                inputs.get("weights"),
+                measured,
+                trained=phase.trains != "selector",
+                running=self._running,
+                counted=self._counted,
+            )
+        if s.augment:
+            batch = augment(batch, inputs["augment"])
+        if s.reveal:
+            batch = reveal(batch, s.reveal, inputs["reveal"])
+        with torch.set_grad_enabled(phase.trains != "selector"):
+            logits = self._predict(learners.network, batch, inputs, burn_in)
+        if s.discover:
+            batch = discover(batch, logits[-1])
+        if s.spare_settled:
+            batch = spare_settled(batch, logits)
+        solutions, mask = batch.solutions + learners.network.value_offset, batch.mask
+        counts = self._counted(mask, measured)
+        if isinstance(self.objective, SelectR):
+            both = self._selectr(self.objective, batch, solutions, logits, inputs, burn_in, counts, measured)
+            return Losses(*both, counts)
+        pair_losses = self.objective.pair_losses(logits, solutions, mask)
+        if s.follow_noise:
+            mask = follow_noise(batch, pair_losses, inputs["noise"], s.follow_noise)
+        loss = self.objective.reduce(pair_losses, mask, normaliser=counts[0], noise=inputs.get("weights"))
+        return Losses(loss, None, counts)
 
     def _predict(self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int) -> Tensor:
         """Logits [B, R, V] or [T, B, R, V]."""
@@ -179,6 +226,7 @@ class Updater:
         logits: Tensor,
         inputs: dict[str, Tensor],
         burn_in: int,
+        counts: Tensor,
         measured: dict[str, Tensor],
     ) -> tuple[Tensor, Tensor]:
         """Both losses of section 3.4, before either network is updated; adds the exploratory counts to ``measured``."""
@@ -193,8 +241,8 @@ class Updater:
         exact = self.settings.selector_training.reward == "exact" and objective.reward is not None
         rewards = objective.reward(logits.detach(), solutions) if exact and objective.reward else hamming
         noise = inputs.get("weights")
-        loss = objective.reduce(pair_losses, mask, scores, noise=noise)
-        selector_loss = objective.reduce_rewards(rewards, mask, scores, noise=noise)
+        loss = objective.reduce(pair_losses, mask, scores, normaliser=counts[0], noise=noise)
+        selector_loss = objective.reduce_rewards(rewards, mask, scores, normaliser=counts[1], noise=noise)
         with torch.no_grad():
             multiple = mask.sum(1) > 1
             favourite = scores.masked_fill(~mask, -torch.inf).argmax(1, keepdim=True)
@@ -231,17 +279,14 @@ class Updater:
 
     # ---- small things ----------------------------------------------------------------------------------------------
 
-    def _local(self, mask: Tensor) -> Tensor:
-        """The number of queries in this process's slice that train the network and the selector: [2]."""
-        listed = mask.sum(1)
-        trained = listed == 1 if self.phase.objective == "unique" else listed > 0
-        return torch.stack([trained.sum(), (listed > 1).sum()])
+    def _counted(self, mask: Tensor, measured: dict[str, Tensor]) -> Tensor:
+        """The number of queries that train the network and the selector, in all processes: [2].
 
-    def _share(self, local: Tensor, counts: Tensor, which: int) -> Tensor | float:
-        """The factor from the mean over this process's queries to its part of the mean over the whole batch."""
-        if self.group.size == 1:
-            return 1.0
-        return local[which] / counts[which].clamp_min(1)
+        Those of this process's slice are added to ``measured``.
+        """
+        local = torch.stack([self.objective.count(mask), (mask.sum(1) > 1).sum()])
+        measured |= {"queries": local[0], "ms_queries": local[1]}
+        return self.group.sum(local)
 
     def _running(self) -> AbstractContextManager[object]:
         return running(self.device, self.learners.precision, cached=False)
