@@ -141,8 +141,51 @@ def test_count_answers_the_good_lines_and_names_the_bad(call, tmp_path):
     file.write_text("1" + "." * 15 + "\ngarbage\n" + "." * 16 + "\n5" + "." * 15 + "\n")
     code, out, err = call("count", "sudoku", file)
     assert (code, out) == (2, "72\n288\n")
-    assert "line 2: " in err
-    assert "line 4: " in err
+    assert "q.txt: line 2, column 1: " in err
+    assert "q.txt: line 4, column 1: '5' is not a value of size 4" in err
+
+
+def test_rate(call, tmp_path):
+    file = tmp_path / "puzzles.txt"
+    singles = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+    hard = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
+    file.write_text(f"{singles}\n{hard}\n{'.' * 81}\n11{'.' * 79}\n")
+    code, out, err = call("rate", "sudoku", file)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[1:] for row in rows] == [["30", "1"], ["21", "1"], ["0", "2+"], ["2", "0"]]
+    assert float(rows[0][0]) == float(rows[3][0]) == 0 < 200 < float(rows[1][0]) < 350
+    assert call("rate", "sudoku", file, "--seed", 0)[1] == out != call("rate", "sudoku", file, "--seed", 1)[1]
+    about = [json.loads(line) for line in call("rate", "sudoku", file, "--json")[1].splitlines()]
+    assert [one["line"] for one in about] == [1, 2, 3, 4]
+    assert about[0] == {"line": 1, "rating": 0.0, "givens": 30, "solutions": 1}
+    assert [one["solutions"] for one in about] == [1, 1, 2, 0]
+
+
+def test_rate_names_what_it_cannot_rate(call, tmp_path):
+    file = tmp_path / "puzzles.txt"
+    file.write_text("1..." * 4 + "\n123\n" + "." * 81 + "\n")
+    code, out, err = call("rate", "sudoku", file)
+    assert code == 2
+    assert len(out.splitlines()) == 1
+    assert "line 1: only 9x9 Sudokus have a rating, got 4x4" in err
+    assert "line 2, column" in err
+    code, _, err = call("rate", "nqueens", file)
+    assert code == 2
+    assert "only sudoku has a rating, got 'nqueens'" in err
+
+
+def test_hard_sudokus(call, tmp_path):
+    file = tmp_path / "hard.safetensors"
+    command = ("data", "sudoku", "--rating", 2, 50, "--split", "dev", "--queries", 6)
+    code, _, err = call(*command, "--ms-queries", 2, "--out", file)
+    assert code == 0
+    assert "6 queries, 2 of them with several solutions" in err
+    assert Dataset.load(file).built["rating"] == [2, 50]
+    for extra in (("--size", 4), ("--givens", 20, 30), ("--split-by", "puzzle"), ("--clues", "list.txt")):
+        code, _, err = call(*command, "--out", "x", *extra)
+        assert code == 2
+        assert "leave out --clues, --size, --givens and --split-by" in err
 
 
 def test_count_futoshiki_in_both_forms(call, tmp_path):
@@ -161,7 +204,7 @@ def test_show_text(call, tmp_path):
     assert "288 solutions" in out
     assert "... and 284 more" in out
     file = tmp_path / "q.txt"
-    file.write_text("2 . . .\nx\n")
+    file.write_text("2 . . .\ny\n")
     code, out, err = call("show", "nqueens", file)
     assert code == 2
     assert "1 solution" in out
@@ -200,7 +243,7 @@ def test_demo(call, tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["count", "chess", "x"], "task: expected one of nqueens, futoshiki, sudoku, got 'chess'"),
-        (["count", "sudoku", "missing.txt"], "missing.txt cannot be read"),
+        (["count", "sudoku", "missing.txt"], "'missing.txt' is neither a file nor a query"),
         (["data", "show", "missing"], "missing is not a file"),
         (["data", "nqueens", "--size", "8", "--blanks", "9", "--out", "x"], "blanks: expected 0 to 8"),
         (["data", "nqueens", "--size", "8", "--blanks", "4", "--out", "none/x"], "none is not a directory"),

@@ -11,7 +11,7 @@ import torch
 from evaluated_runs import QUERIES, made
 from oneofmany import cli
 from oneofmany.data.dataset import Dataset
-from oneofmany.evaluation import compare_runs, load_predictions
+from oneofmany.evaluation import compare_runs, load_predictions, save_predictions
 from oneofmany.evaluation.record_file import read_record
 from oneofmany.evaluation.record_json import to_json
 from oneofmany.networks.building import NetworkSettings, build_network
@@ -82,11 +82,26 @@ def test_scores_are_those_of_the_kept_answers(runs, call):
     assert told["data"]["checksum"] == data.header()["checksum"]
 
 
+@pytest.mark.parametrize("summary", [None, {}, {"os": 3, "chosen": 1}, 7])
+def test_a_summary_that_is_not_one(runs, call, summary):
+    """The scores of kept answers are computed again, so nobody can write others into the file."""
+    run, data = runs / "minloss", runs / "test.safetensors"
+    first = json.loads(call("evaluate", run, data, "--json")[1])
+    file = run / "predictions" / "test.safetensors"
+    before, (outcomes, about) = file.read_bytes(), load_predictions(file)
+    save_predictions(file, outcomes, about | {"summary": summary, "network": 5}, force=True)
+    assert call("evaluate", run, data)[0] == 0
+    assert json.loads(call("evaluate", run, data, "--json")[1]) == first | {"reused": True}
+    file.write_bytes(before)
+
+
 def test_table(runs, call):
     code, out, _ = call("evaluate", runs / "minloss", runs / "test.safetensors")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == f"test: {QUERIES} queries of nqueens 7, equivariant network, 4 steps"
+    assert (
+        lines[0] == f"test: {QUERIES} queries of nqueens 7, equivariant network, 4 steps; correct: valid by the rules"
+    )
     scores = json.loads(call("evaluate", runs / "minloss", runs / "test.safetensors", "--json")[1])
     for subset, word in (("os", "OS"), ("ms", "MS"), ("overall", "overall")):
         line = next(line for line in lines if line.startswith(word))

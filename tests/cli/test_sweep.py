@@ -16,6 +16,7 @@ from oneofmany.cli.sweep_progress import LiveTable, table_of
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.planning import jobs_of, with_data
+from oneofmany.runs import Lock
 from oneofmany.training import train
 from oneofmany.training.queue import Entry
 from oneofmany.training.settings import to_json
@@ -207,6 +208,32 @@ def test_evaluating_and_recording(fake, call, data, tmp_path):
         assert fake.events() == []
 
 
+def test_a_dry_run_writes_nothing(fake, call, data, tmp_path):
+    out = tmp_path / "runs"
+    names = ["nqueens/naive/tiny", "nqueens/minloss/tiny", "nqueens/selectr/tiny"]
+    arguments = [*names, "--seeds", 1, *small(data, out)]
+    fake(arguments)
+    jobs = jobs_of(read_arguments(list(map(str, arguments))).sweep)
+    assert call("sweep", names[0], *arguments[3:])[0] == 0
+    config = json.loads((tmp_path / "fake" / "fake.json").read_text())["configs"][str(jobs[1].folder)]
+    jobs[1].folder.mkdir(parents=True)
+    (jobs[1].folder / "config.json").write_text(json.dumps(config))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    code, stdout, err = call("sweep", *arguments, "--dry-run")
+    assert code == 0
+    assert stdout == f"done    {names[0]}/1\nresume  {names[1]}/1\nstart   {names[2]}/1\n"
+    assert err == "3 runs: 1 done, 1 resume, 1 start; nothing was written\n"
+    code, stdout, _ = call("sweep", names[0], *arguments[3:], "--dry-run", "--evaluate", data)
+    assert stdout == f"resume  {names[0]}/1, evaluate\n"
+    code, _, err = call("sweep", *arguments, "--dry-run", "--clip", 2)
+    assert code == 2
+    assert "1 was started with other settings: clip: 1.0 there, 2.0 here" in err
+    code, stdout, err = call("sweep", names[0], "--seeds", 2, "--out", out, "--data", tmp_path / "none", "--dry-run")
+    assert (code, stdout) == (0, f"start   {names[0]}/2\n")
+    assert f"{tmp_path / 'none' / 'nqueens-tiny-train.safetensors'} is missing: it would be built first\n" in err
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
 def test_the_live_table_fits_on_the_screen(fake, data, tmp_path):
     asked = read_arguments(["nqueens/*/tiny", *map(str, small(data, tmp_path / "runs"))])
     jobs = jobs_of(asked.sweep)
@@ -224,6 +251,36 @@ def test_the_live_table_fits_on_the_screen(fake, data, tmp_path):
     assert columns["OS"][-1] == "50.00"
     assert columns["queries/s"][-1] == "1,234"
     assert table.caption == "0 of 21 finished, 1 running, 1 failed, 19 waiting"
+
+
+def test_the_live_table_is_one_line_per_run_on_80_columns(fake, data, tmp_path):
+    from rich.console import Console
+
+    grid = ["--grid", "selector_training.copy_interval=250,2500", "second.sampling=0.5", "--second.updates", "70000"]
+    asked = read_arguments(["nqueens/*/table-2", *grid, *map(str, small(data, tmp_path / "runs"))])
+    entries = [Entry(job) for job in jobs_of(asked.sweep)]
+    line = {
+        "kind": "dev",
+        "phase": "pretrain-minloss",
+        "update": 40_000,
+        "loss": 12.3456,
+        "queries_per_second": 99999.0,
+    }
+    for entry in entries[:4]:
+        entry.state = "running"
+        entry.job.folder.mkdir(parents=True)
+        (entry.job.folder / "metrics.jsonl").write_text(json.dumps(line | {"dev_overall": 1.0, "dev_os": 1.0}) + "\n")
+    for width in (80, 100, 129, 200):
+        console = Console(force_terminal=True, width=width, color_system=None)
+        with console.capture() as drawn:
+            console.print(table_of(entries, 6, width))
+        lines = drawn.get().rstrip("\n").split("\n")
+        assert len(lines) == 1 + 6 + 1
+        assert max(len(one.rstrip()) for one in lines) <= width
+        assert all(one.split()[0].endswith("/42") for one in lines[1:-1])
+        assert "12.3456" in lines[1]
+        assert "100.00" in lines[1]
+        assert "training" in lines[1]
 
 
 def test_the_live_table_draws(fake, data, tmp_path):
@@ -311,3 +368,53 @@ def test_real_runs_share_their_pretraining(call, data, tmp_path):
     assert record["finished"]
     assert list(record["evaluations"]) == ["queens"]
     assert record["evaluations"]["queens"]["overall"]["total"] == 60
+
+
+def test_status_names_progress_and_owner(fake, call, data, tmp_path):
+    out = tmp_path / "runs"
+    names = ["nqueens/naive/tiny", "nqueens/minloss/tiny", "nqueens/ccloss/tiny", "nqueens/unique/tiny"]
+    arguments = [*names, "--seeds", 1, *small(data, out)]
+    fake(arguments)
+    jobs = jobs_of(read_arguments(list(map(str, arguments))).sweep)
+    assert call("sweep", names[0], *arguments[4:])[0] == 0
+    for job in jobs[1:3]:
+        job.folder.mkdir(parents=True)
+        (job.folder / "config.json").write_text("{}")
+    line = {
+        "kind": "dev",
+        "phase": "train",
+        "update": 40,
+        "loss": 1.5,
+        "queries_per_second": 100,
+        "dev_os": 0.5,
+        "dev_ms": None,
+        "dev_overall": 0.5,
+    }
+    (jobs[1].folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    with Lock(jobs[2].lock):
+        code, stdout, err = call("sweep", *arguments, "--status")
+    assert code == 0
+    lines = stdout.splitlines()
+    assert lines[0] == f"finished  {names[0]}/1, dev OS 100.00, MS 50.00, OVERALL 75.00"
+    assert lines[1] == f"stopped   {names[1]}/1, train update 40, dev OS 50.00, MS -, OVERALL 50.00"
+    assert lines[2].startswith(f"running   {names[2]}/1, by ")
+    assert f"(process {os.getpid()})" in lines[2]
+    assert lines[3] == f"waiting   {names[3]}/1"
+    assert err == "4 runs: 1 finished, 1 stopped, 1 running, 1 waiting\n"
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--launcher", "condor"], "--launcher: expected local, slurm, ray, got 'condor'"),
+        (["--address", "auto"], "--address belongs to --launcher ray"),
+        (["--launcher", "ray", "--cpus", "two"], "--cpus: expected whole numbers, got 'two'"),
+        (["--status", "yes"], "--status takes no value"),
+    ],
+)
+def test_bad_launchers(call, arguments, message):
+    code, _, err = call("sweep", "nqueens/minloss/tiny", *arguments)
+    assert code == 2
+    assert message in err

@@ -1,8 +1,13 @@
 """``oneofmany train`` as a user runs it: results on stdout, the rest on stderr, exit codes, nothing lost."""
 
+import dataclasses
+import errno
 import os
+import re
 import signal
+import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -12,7 +17,8 @@ from oneofmany.cli import run
 from oneofmany.data import Dataset
 from oneofmany.recipes import recipes
 from oneofmany.runs.folder import RunFolder
-from oneofmany.training import train
+from oneofmany.runs.state import lock_of
+from oneofmany.training import PhaseSettings, train
 from oneofmany.training.distributed import LostProcess
 from small_runs import assert_same_run, fields, files, small, write_data
 
@@ -48,7 +54,8 @@ def own(data, settings, out="run"):
 
 
 def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Every file with its bytes, and every folder."""
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 # ---- what it says --------------------------------------------------------------------------------------------------
@@ -83,6 +90,20 @@ def test_bars_on_a_terminal(call, data, monkeypatch):
         assert text in err
 
 
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_bar_is_one_line(call, data, monkeypatch, columns):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, _, err = call(*own(data, small("selectr")))
+    assert code == 0, err
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", err).replace("\r", "\n").split("\n")
+    assert max(len(line.rstrip()) for line in lines) <= columns
+    shown = [line for line in lines if line.strip()]
+    assert all(line.startswith(("pretrain-", "selector", "joint")) for line in shown)
+    assert any(line.startswith("joint") and "6/6" in line and "loss " in line and " dev " in line for line in shown)
+    assert any("queries" in line or "/s" in line for line in shown) == (columns > 120)
+
+
 def test_help_and_recipes(call):
     code, out, _ = call("--help")
     assert code == 0
@@ -90,9 +111,10 @@ def test_help_and_recipes(call):
     assert call()[0] == 2
     code, out, err = call("--recipes")
     assert (code, err) == (0, "")
-    assert "  nqueens/OBJECTIVE/table-2\n" in out
+    assert "\nnqueens/minloss/table-2 " in out
     assert "'*/*/tuning/*'" in out
-    assert call("--recipes", "*/*/tiny")[1].split() == [name for name in recipes() if name.endswith("/tiny")]
+    listed = [line.split()[0] for line in call("--recipes", "*/*/tiny")[1].splitlines() if "/tiny " in line]
+    assert listed == [name for name in recipes() if name.endswith("/tiny")]
     code, out, err = call("--recipes", "chess/*")
     assert (code, out) == (2, "")
     assert "no recipe matches 'chess/*'" in err
@@ -236,11 +258,68 @@ def test_unknown_names(call, data, tmp_path):
         (["--device", "abacus"], "device: expected auto, cpu, cuda or cuda:N, got 'abacus'"),
         (["--task", "nqueens"], "train: the data is of task sudoku, the recipe is for nqueens"),
         (["--pretrained", "nowhere"], "nowhere is not a run folder: it has no config.json"),
+        (["--betas", 2, 3], "betas: expected at least 0 and less than 1, got 2.0"),
+        (["--decay", -1], "decay: expected at least 0, got -1.0"),
+        (["--selector-training.decay", -1], "selector_training.decay: expected at least 0, got -1.0"),
+        (["--network.width", 0], "network.width: expected at least 1, got 0"),
+        (["--network.test-steps", 0], "network.test_steps: expected 1 to 10000, got 0"),
+        (["--network.steps", 10**9], "network.steps: expected 1 to 10000, got 1000000000"),
+        (
+            ["--network.kind", "nlm"],
+            "task: expected nqueens or futoshiki, which have predicates for an NLM, got 'sudoku'",
+        ),
+        (["--objective", "selectr", "--selector.width", 0, "--second.updates", 1], None),
+        (["--objective", "selectr", "--selector.kind", "nlm", "--second.updates", 1], None),
     ],
 )
 def test_values_that_cannot_be(call, data, tmp_path, changes, sentence):
-    assert refused(call, tmp_path, *own(data, small()), *changes) == f"oneofmany: {sentence}\n"
-    assert not (tmp_path / "run").exists()
+    told = refused(call, tmp_path, *own(data, small(), "deep/in/run"), *changes)
+    assert sentence is None or told == f"oneofmany: {sentence}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_after_the_folder_was_made_leaves_nothing_too(call, data, tmp_path, monkeypatch):
+    def wrong(*_):
+        assert list(tmp_path.rglob("config.json"))
+        raise ValueError("width: expected a miracle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(updating.Updater, "run", wrong)
+        assert refused(call, tmp_path, *own(data, small())) == "oneofmany: width: expected a miracle\n"
+        # What was there before stays there.
+        (tmp_path / "run").mkdir()
+        assert call(*own(data, small(), "run/inner"))[0] == 2
+        assert list((tmp_path / "run").iterdir()) == []
+    assert call(*own(data, small()))[0] == 0
+    # A run with a state is never deleted.
+    (tmp_path / "run" / "result.json").unlink()
+    monkeypatch.setattr(RunFolder, "result", wrong)
+    before = contents(tmp_path)
+    assert call("--resume", "run")[0] == 0
+    assert contents(tmp_path).keys() == before.keys() | {tmp_path / "run" / "result.json"}
+
+
+@pytest.mark.parametrize("when", ["config.json", "metrics.jsonl"])
+def test_a_full_disk_can_be_continued(call, data, tmp_path, monkeypatch, when):
+    """Before the configuration nothing stays; after it the run can be resumed."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", when)
+
+    with monkeypatch.context() as patched:
+        if when == "config.json":
+            patched.setattr("oneofmany.runs.folder.write_json", full)
+        else:
+            patched.setattr(RunFolder, "log", full)
+        code, _, err = call(*own(data, small()))
+    assert (code, err) == (1, f"oneofmany: {when}: No space left on device\n")
+    if when == "config.json":
+        assert list(tmp_path.iterdir()) == []
+        assert call(*own(data, small()))[0] == 0
+    else:
+        assert call("--resume", "run")[0] == 0
+    train(small(), *files(data, small()), tmp_path / "whole")
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
 def test_no_gpu(call, data, tmp_path):
@@ -294,6 +373,115 @@ def test_resuming_what_cannot_be(call, data, tmp_path):
     )
     sentence = refused(call, tmp_path, "--resume", "run", "--data", "elsewhere", "--out", "other")
     assert "leave out --data, --out" in sentence
+    (tmp_path / "run" / "result.json").unlink()
     for state in (tmp_path / "run" / "state").iterdir():
         state.write_bytes(b"noise")
     assert "every state is damaged, so it cannot be resumed" in refused(call, tmp_path, "--resume", "run")
+
+
+# ---- one writer ----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_somebody_writes(call, data, tmp_path):
+    arguments = own(data, small())
+    assert call(*arguments)[0] == 0
+    (tmp_path / "run" / "result.json").unlink()
+    with lock_of(tmp_path / "run"):
+        for command in (arguments, ["--resume", "run"], ["--resume", "run", "--threads", 1]):
+            sentence = refused(call, tmp_path, *command)
+            assert sentence.startswith("oneofmany: run is in use by ")
+            assert sentence.endswith(f" (process {os.getpid()}): wait until that process has ended\n")
+    (tmp_path / "run" / "result.json").write_text(
+        '{"dev": {"os": 1, "ms": 1, "overall": 1, "update": 1, "phase": "train"}, "seconds": 1}'
+    )
+    with lock_of(tmp_path / "run"):  # a finished run is only read
+        assert call("--resume", "run")[0] == 0
+        assert "run is in use by" in refused(call, tmp_path, "--resume", "run", "--first.updates", 8)
+
+
+def test_a_run_whose_lock_was_taken_over_stops(call, data, tmp_path, monkeypatch):
+    real = updating.Updater.run
+
+    def suspended(self, update, *arguments):
+        real(self, update, *arguments)
+        if update == 3:  # for other machines, this process was silent for too long
+            (tmp_path / "run" / ".lock.1").rename(tmp_path / "run" / ".lock.2")
+
+    monkeypatch.setattr(updating.Updater, "run", suspended)
+    code, out, err = call(*own(data, small()))
+    assert (code, out) == (1, "")
+    assert "oneofmany: run was taken over by another process, because this one gave no sign of life" in err
+    assert (tmp_path / "run" / ".lock.2").exists()
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_two_trainings_in_one_folder_and_two_that_resume(data, tmp_path):
+    """Real processes: one of them wins and is the run that it would be alone, the other changes nothing."""
+    settings = small(first=PhaseSettings(updates=10**5, batch=4, lr=1e-2), log_every=10, checkpoint_minutes=5.0)
+    settings = dataclasses.replace(settings, evaluate_every=10**5)
+    command = [sys.executable, "-m", "oneofmany", "train"]
+
+    def race(*commands):
+        both = [
+            subprocess.Popen([*command, *map(str, one)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            for one in commands
+        ]
+        while all(process.poll() is None for process in both):
+            time.sleep(0.02)
+        loser = next(process for process in both if process.poll() is not None)
+        (winner,) = (process for process in both if process is not loser)
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        before = metrics.stat().st_size if metrics.exists() else 0
+        while not metrics.exists() or metrics.stat().st_size <= before:
+            assert winner.poll() is None
+            time.sleep(0.02)
+        winner.terminate()
+        winner.communicate()
+        said = loser.communicate()[1]
+        assert (loser.returncode, winner.returncode) == (2, 143)
+        assert said.startswith(f"oneofmany: {tmp_path / 'run'} is in use by ")
+        assert f"(process {winner.pid})" in said
+        assert said.count("\n") == 1
+        return both.index(winner)
+
+    won = race(*([*own(data, settings, tmp_path / "run"), "--seed", seed] for seed in (1, 2)))
+    assert RunFolder.open(tmp_path / "run").config["settings"]["seed"] == won + 1
+    race(*[["--resume", tmp_path / "run"]] * 2)
+    lines = RunFolder.open(tmp_path / "run").read_metrics()
+    updates = [line["update"] for line in lines if line["kind"] == "train"]
+    assert updates == list(range(10, 10 * len(updates) + 1, 10))
+
+
+# ---- other settings for a run --------------------------------------------------------------------------------------
+
+
+def test_resuming_with_other_threads_and_more_updates(call, data, tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    real = updating.Updater.run
+
+    def interrupted(self, update, *arguments):
+        real(self, update, *arguments)
+        if update in (2, 3):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    settings = small(seed=3, first=PhaseSettings(updates=6, batch=4, lr=2e-2))
+    with monkeypatch.context() as patched:
+        patched.setattr(updating.Updater, "run", interrupted)
+        _, _, err = call(*own(data, settings), "--tensorboard")
+        assert err.endswith("continue with: oneofmany train --resume run --tensorboard\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(updating.Updater, "run", interrupted)
+        _, _, err = call("--resume", "run", "--tensorboard", "--threads", 1, "--checkpoint-minutes", 3)
+        again = "--resume run --threads 1 --checkpoint-minutes 3 --tensorboard"
+        assert err.endswith(f"continue with: oneofmany train {again}\n")
+    assert call(*again.split())[0] == 0
+    assert "first.lr: 0.02 there, 0.5 here" in refused(call, tmp_path, "--resume", "run", "--first.lr", 0.5)
+    code, out, err = call("--resume", "run", "--first.updates", 9)
+    assert code == 0
+    assert "warning: run is extended from 6 to 9 updates: it is not a run of the recipe any more" in err
+    assert "train: update 9 of 9" in err
+    assert call("--resume", "run") == (0, out, "")
+    longer = dataclasses.replace(settings, first=dataclasses.replace(settings.first, updates=9))
+    train(longer, *files(data, settings), tmp_path / "whole")
+    assert_same_run(tmp_path / "run", tmp_path / "whole")

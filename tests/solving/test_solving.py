@@ -1,6 +1,7 @@
 """Answers to queries: against brute force over all assignments and the literal formulas."""
 
 from dataclasses import replace
+from functools import wraps
 from itertools import permutations, product
 
 import numpy as np
@@ -8,12 +9,13 @@ import pytest
 import torch
 from torch import nn
 
+import oneofmany
 from oneofmany.networks import draw_noise
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import SavedNetwork
 from oneofmany.problems import TASKS, Batch, futoshiki, nqueens, sudoku
-from oneofmany.solving import Answer, Solver, count_solutions, fall_back, solve_exactly
+from oneofmany.solving import Answer, Solver, count_solutions, fall_back, solve_exactly, solve_queries
 from trained import five_queens
 
 ONE_GIVEN = [" ".join(str(c) if r == row else "." for r in range(5)) for row in range(5) for c in range(1, 6)]
@@ -162,12 +164,12 @@ def test_counts_in_the_order_of_the_queries(monkeypatch):
     monkeypatch.setattr("oneofmany.solving.exactly.AT_ONCE", 2)
     queries = queries_of("nqueens", ". . . . . .", "2 . . . .", "1 . . .", ". . . . .", "1 1 . . .", "3 . . . .")
     wanted, told = [len(queens(query)) for query in queries], []
-    assert count_solutions(queries, tell=lambda *what: told.append(what)).tolist() == wanted
+    assert count_solutions(queries, tell=lambda *what: told.append(what)).total.tolist() == wanted
     assert told == [("queries counted", done, 6) for done in (1, 3, 5, 6)]
-    assert count_solutions(queries, 3).tolist() == [min(3, total) for total in wanted]
-    assert count_solutions([]).tolist() == []
+    assert count_solutions(queries, 3).total.tolist() == [min(3, total) for total in wanted]
+    assert count_solutions([]).total.tolist() == []
     own = queries_of("futoshiki", "0000 r1c1<r1c2", "0000", "0000 r1c1<r1c2 r1c2<r1c1")
-    assert count_solutions(own).tolist() == [1, 2, 0]
+    assert count_solutions(own).total.tolist() == [1, 2, 0]
 
 
 def test_shares_and_probabilities():
@@ -191,8 +193,9 @@ def test_probabilities_of_all_assignments_add_up_to_one(starts):
     assert sum(one.confidence for one in weighed) == pytest.approx(1)
     if starts == 1:
         [answer] = solver.answer(queries_of("nqueens", "2 . . ."))
-        assert weighed[0].values.tolist() == answer.values.tolist()
-        assert weighed[0].log_probability == pytest.approx(answer.log_probability)
+        best = next(one for one in weighed if one.values[0] == 2)  # an answer keeps the givens
+        assert best.values.tolist() == answer.values.tolist()
+        assert best.log_probability == pytest.approx(answer.log_probability)
 
 
 def test_a_query_without_a_solution_has_nothing_to_weigh():
@@ -306,3 +309,150 @@ def test_damaged_weights():
         next(saved.network.parameters()).fill_(float("nan"))
     with pytest.raises(ValueError, match="its weights are damaged"):
         Solver(saved).answer(queries_of("nqueens", "2 . . ."))
+
+
+# ---- one call ------------------------------------------------------------------------------------------------------
+
+FAMOUS = {
+    "Inkala 2010": "..53.....8......2..7..1.5..4....53...1..7...6..32...8..6.5....9..4....3......97..",
+    "Inkala 2012": "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..",
+    "AI Escargot": "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3..",
+    "Golden Nugget": ".......39.....1..5..3.5.8....8.9...6.7...2...1..4.......9.8..5..2....6..4..7.....",
+    "Easter Monster": "1.......2.9.4...5...6...7...5.9.3.......7.......85..4.7.....6...3...9.8...2.....1",
+}
+
+
+def is_sudoku(values, query):
+    grid = values.reshape(9, 9)
+    boxes = grid.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)
+    units = [*grid, *grid.T, *boxes]
+    return all(set(unit) == set(range(1, 10)) for unit in units) and (values[query > 0] == query[query > 0]).all()
+
+
+def test_the_best_known_hard_puzzles_come_out_right_by_default():
+    for reply in oneofmany.solve("sudoku", list(FAMOUS.values()), steps=9):
+        assert reply.valid
+        assert reply.unique
+        assert (reply.solutions, reply.complete, reply.number) == (1, True, "unique solution")
+        assert is_sudoku(reply.values, reply.query.values)
+        assert TASKS["sudoku"].draw(reply.query.problem, reply.values, reply.query.relations) == str(reply)
+
+
+def test_an_empty_grid_and_a_contradictory_one():
+    empty, contradictory = oneofmany.solve("sudoku", ["." * 81, "." * 18 + "5......5." + "." * 54], steps=9)
+    assert empty.valid
+    assert is_sudoku(empty.values, empty.query.values)
+    assert (empty.unique, empty.number) == (False, "more than 1,000 solutions")
+    assert (contradictory.state, contradictory.unique, contradictory.solutions) == ("no solution", False, 0)
+    assert contradictory.contradiction == "row 3 has two 5s"
+    assert str(contradictory) == "no solution: row 3 has two 5s"
+    assert (contradictory.values == contradictory.query.values).all()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 10])
+def test_the_number_of_solutions(limit):
+    queries = queries_of("nqueens", ". . . . . .", "2 . . . .", "1 . . .", ". . . . .", "1 1 . . .", "2 4 . .")
+    for every in (False, True):
+        replies = solve_queries(TASKS["nqueens"], queries, None, answer="exact", limit=limit, every=every)
+        for query, reply in zip(queries, replies, strict=True):
+            total = len(queens(query))
+            assert reply.solutions == min(limit, total)
+            assert reply.complete == (total <= limit)
+            assert reply.unique == (total == 1)
+            assert reply.valid == (total > 0) == (tuple(reply.values) in queens(query))
+            assert len(reply.answers) == (max(1, min(limit, total)) if every else 1)
+            assert (reply.contradiction is not None) == (query.values.tolist()[:2] == [1, 1])
+
+
+def test_a_stopped_count_is_a_lower_bound(monkeypatch):
+    monkeypatch.setattr("oneofmany.solving.replying.COUNTING", 10)
+    reply = oneofmany.solve("nqueens", " ".join("." * 8), answer="exact")
+    assert reply.valid
+    assert reply.complete is None
+    assert 1 <= reply.solutions < 92
+    assert reply.number.startswith("at least ")
+    assert oneofmany.solve("nqueens", ". . . .", answer="exact", limit=0).unique is None
+
+
+def test_networks_alone_say_nothing_about_other_solutions():
+    queries = queries_of("nqueens", *ONE_GIVEN, "1 1 . . .", "1 . . . . .")
+    solver = Solver(five_queens())
+    for reply in solve_queries(TASKS["nqueens"], queries, solver, answer="network"):
+        if reply.contradiction:
+            assert (reply.state, reply.unique) == ("no solution", False)
+        else:
+            assert reply.source == "network"
+            assert reply.state == ("valid" if tuple(reply.values) in queens(reply.query) else "invalid")
+            assert (reply.solutions, reply.unique, reply.number) == (None, None, "solutions not counted")
+            assert str(reply).startswith("not valid\n") != reply.valid
+
+
+def test_a_given_is_never_overwritten():
+    logits = np.zeros((4, 4), np.float32)
+    logits[:, 0] = 9.0  # wants every queen in the first column
+    query = queries_of("nqueens", ". 4 . 3")
+    for kind in ("equivariant", "nlm"):
+        [answer] = Solver(fixed(logits.tolist(), kind)).answer(query)
+        assert answer.values[[1, 3]].tolist() == [4, 3]
+        assert not answer.valid
+
+
+def test_both_leaves_to_the_enumerator_what_a_network_refuses():
+    queries = queries_of("sudoku", "." * 16, "." * 36)
+    replies = solve_queries(TASKS["sudoku"], queries, Solver(untrained(sudoku(2, 2), kind="rrn")))
+    assert [reply.valid for reply in replies] == [True, True]
+    assert replies[1].source == "exact"
+
+
+def test_time_is_up():
+    hard, easy = queries_of("nqueens", " ".join("." * 64), "2 . . .")
+    replies = solve_queries(TASKS["nqueens"], [hard, easy], None, answer="exact", seconds=0.5)
+    assert [reply.state for reply in replies] == ["no answer", "valid"]
+    assert str(replies[0]) == "no answer: the time was up"
+    [late] = Solver(untrained(nqueens(4))).answer([easy], seconds=1e-9)
+    assert (late.state, late.valid) == ("no answer", False)
+
+
+def test_bad_arguments_of_one_call():
+    for arguments, message in [
+        ({"task": "chess"}, "task: expected one of nqueens"),
+        ({"puzzles": ["2 . . .", "9 . . ."]}, "puzzle 2: line 1, column 1: row 1"),
+        ({"answer": "magic"}, "answer: expected network, exact or both"),
+        ({"number": 0}, "number: expected at least 1"),
+        ({"limit": -1}, "limit: expected at least 0"),
+        ({"seconds": 0}, "seconds: expected more than 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            oneofmany.solve(**{"task": "nqueens", "puzzles": "2 . . .", "answer": "exact"} | arguments)
+
+
+# ---- steps and patience --------------------------------------------------------------------------------------------
+
+
+def steps_run(saved, queries, **settings):
+    """The steps of the network that a solver runs, counted by query."""
+    counted = 0
+    own = saved.network.forward
+
+    @wraps(own)
+    def forward(batch, *, steps=None, **others):
+        nonlocal counted
+        counted += len(batch) * steps
+        return own(batch, steps=steps, **others)
+
+    saved.network.forward = forward
+    try:
+        values = [answer.values.tolist() for answer in Solver(saved, **settings).answer(queries)]
+    finally:
+        del saved.network.forward
+    return counted, values
+
+
+def test_more_steps_cost_nothing_where_the_answer_has_settled():
+    saved, queries = five_queens(), queries_of("nqueens", *ONE_GIVEN[:5])
+    settled, values = steps_run(saved, queries, steps=1000)
+    assert settled < 5 * 500
+    assert steps_run(saved, queries, steps=4000) == (settled, values)
+    assert steps_run(saved, queries, steps=20)[0] <= settled
+    assert steps_run(saved, queries, steps=20, patience=0)[0] == 5 * 20
+    assert steps_run(saved, queries, steps=1000, patience=4)[0] <= settled

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from oneofmany.cli.interrupting import STOPPED, interruptible
+from oneofmany.cli.text import prepare_streams, sentence
 from oneofmany.files import FULL_DISK
 
 COMMANDS: dict[str, str | dict[str, str]] = {
@@ -15,14 +17,19 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "nqueens": "oneofmany.cli.data:nqueens",
         "futoshiki": "oneofmany.cli.data:futoshiki",
         "sudoku": "oneofmany.cli.data:sudoku",
+        "build": "oneofmany.cli.own_data:build",
         "benchmark": "oneofmany.cli.data:benchmark",
-        "import": "oneofmany.cli.data:import_pairs",
-        "export": "oneofmany.cli.data:export",
-        "show": "oneofmany.cli.data:show",
+        "cmudict": "oneofmany.cli.data_files:cmudict",
+        "import": "oneofmany.cli.data_files:import_pairs",
+        "export": "oneofmany.cli.data_files:export",
+        "show": "oneofmany.cli.data_files:show",
     },
+    "new-task": "oneofmany.cli.new_task:new_task",
     "count": "oneofmany.cli.count:count",
+    "rate": "oneofmany.cli.rate:rate",
     "train": "oneofmany.cli.train:train",
     "sweep": "oneofmany.cli.sweep:sweep",
+    "tune": "oneofmany.cli.tune:tune",
     "evaluate": "oneofmany.cli.evaluate:evaluate",
     "compare": "oneofmany.cli.compare:compare",
     "record": "oneofmany.cli.record:record",
@@ -30,7 +37,11 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "solve": "oneofmany.cli.solve:solve",
     "doctor": "oneofmany.cli.doctor:doctor",
     "report": "oneofmany.cli.report:report",
+    "plot": "oneofmany.cli.plot:plot",
     "demo": "oneofmany.cli.demo:demo",
+    "play": "oneofmany.cli.playground:play",
+    "playground": "oneofmany.cli.playground:playground",
+    "completion": "oneofmany.cli.completion:completion",
 }
 """The function of every command; only the one that is called is imported."""
 OWN_ARGUMENTS = ("train", "sweep")
@@ -39,13 +50,20 @@ OWN_ARGUMENTS = ("train", "sweep")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exits with 0, 1 (failed) or 2 (bad input, one sentence on stderr)."""
-    leave(run(list(sys.argv[1:] if arguments is None else arguments)))
+    try:
+        with interruptible():
+            prepare_streams()
+            code = run(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # before the command
+        code = _fail("stopped", STOPPED)
+    leave(code)
 
 
 def leave(code: int) -> NoReturn:
     """End this process with an exit code."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or code == STOPPED:
         # Threads of Gloo outlive their process group and can abort a process of torchrun that exits the usual way.
+        # After Ctrl-C, Python may end with the signal instead of the exit code.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -62,16 +80,20 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return _fail("stopped", 130)
+        return _fail("stopped", STOPPED)
     except MemoryError:
+        return _fail("not enough memory: use a smaller batch or less data", 1)
+    except RuntimeError as error:
+        if "to allocate" not in str(error):  # PyTorch's way to say so
+            raise
         return _fail("not enough memory: use a smaller batch or less data", 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 1 if error.errno in FULL_DISK else 2)
 
 
-def _fail(sentence: str, code: int) -> int:
-    print(f"oneofmany: {sentence}", file=sys.stderr)
+def _fail(why: str, code: int) -> int:
+    print(f"oneofmany: {sentence(why)}", file=sys.stderr)
     return code
 
 
@@ -96,16 +118,17 @@ def _dispatch(arguments: list[str]) -> int:
         hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(tree)}"
         return _fail(f"{program} has no command {name!r}: {hint}", 2)
     if name in OWN_ARGUMENTS:
-        return _load(tree[name])(rest)
+        return load(tree[name])(rest)
     import tyro
 
     # A flag is --force, without its counterpart --no-force.
     config = (tyro.conf.FlagCreatePairsOff,)
-    result = tyro.cli(_load(tree[name]), prog=f"{program} {name}", args=rest, config=config)
+    result = tyro.cli(load(tree[name]), prog=f"{program} {name}", args=rest, config=config)
     return result if isinstance(result, int) else 0
 
 
-def _load(place: str) -> Callable[..., Any]:
+def load(place: str) -> Callable[..., Any]:
+    """The function of a place in the table of commands."""
     module, function = place.split(":")
     return getattr(import_module(module), function)
 
@@ -116,5 +139,5 @@ def _print_commands(program: str, tree: dict[str, Any]) -> None:
         if isinstance(place, dict):
             about = f"Build, import, export and describe data: {', '.join(place)}."
         else:
-            about = (_load(place).__doc__ or "").strip().split("\n")[0]
+            about = (load(place).__doc__ or "").strip().split("\n")[0]
         print(f"  {name:<12} {about}")

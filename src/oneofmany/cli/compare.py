@@ -10,6 +10,7 @@ import tyro
 
 from oneofmany.cli.evaluate import SUBSETS, print_table
 from oneofmany.cli.options import Json, option
+from oneofmany.evaluation.scores import judged
 
 
 def compare(
@@ -40,7 +41,8 @@ def compare(
     if as_json:
         print(json.dumps({"first": str(first), "second": str(second)} | compared.as_dict(), indent=2))
         return
-    title = f"{data.stem}: {compared.data['queries']:,} queries\nfirst:  {first}\nsecond: {second}"
+    correct = judged(compared.data["judged_by"])
+    title = f"{data.stem}: {compared.data['queries']:,} queries; correct: {correct}\nfirst:  {first}\nsecond: {second}"
     found = compared.as_dict()
     counts = ("only_first", "only_second", "both", "neither")
     names = ["", "queries", "first", "second", *(name.replace("_", " ") for name in counts), "p"]

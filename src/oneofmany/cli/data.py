@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from oneofmany.cli.options import Flag, Json, option
-from oneofmany.cli.terminal import progress, results, say
+from oneofmany.cli.options import Flag, option
+from oneofmany.cli.terminal import progress, say
 from oneofmany.data.splits import Split
 from oneofmany.files import FileError, check_writable
+from oneofmany.launching import Place, launcher_for
 
+Where = Annotated[Place, tyro.conf.arg(name="", help="")]
+Shards = Annotated[int | None, option("N", "one build without shards")]
+Jobs = Annotated[int | None, option("N", "1, on a cluster as many as it takes")]
 SplitOption = Annotated[Split | None, option("{train,dev,test}", "queries of all splits")]
 
 
@@ -24,6 +28,9 @@ def nqueens(
     split: SplitOption = None,
     seed: int = 0,
     force: Flag = False,
+    shards: Shards = None,
+    jobs: Jobs = None,
+    place: Where = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Build N-Queens queries: boards of non-attacking queens with some rows left blank.
 
@@ -37,11 +44,19 @@ def nqueens(
         split: build only the queries of this split; a hash of the query decides its split.
         seed: random seed of the queries and of the order of their listed solutions.
         force: overwrite an existing file.
+        shards: build in this many shards, from 13 queens on; another number gives other queries, any launcher the
+            same.
+        jobs: number of shards at a time.
+        place: where the shards are built.
     """
     check_writable(out, force)
+    if shards is not None:
+        arguments = {"size": size, "blanks": blanks, "queries": queries, "split": split, "seed": seed}
+        _save_in_shards("nqueens", arguments, shards, jobs, place, out, force)
+        return
     from oneofmany.data.nqueens import build_nqueens
 
-    _save(build_nqueens(size, blanks, queries, split, seed), out, force)
+    save(build_nqueens(size, blanks, queries, split, seed), out, force)
 
 
 def futoshiki(
@@ -54,6 +69,9 @@ def futoshiki(
     seed: int = 0,
     neighbours: Literal["horizontal", "all"] = "horizontal",
     force: Flag = False,
+    shards: Shards = None,
+    jobs: Jobs = None,
+    place: Where = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Build Futoshiki queries from uniformly random Latin squares.
 
@@ -69,11 +87,19 @@ def futoshiki(
         seed: random seed; the same seed gives the same file.
         neighbours: inequalities between horizontal neighbours (the authors' code) or all adjacent cells (the paper).
         force: overwrite an existing file.
+        shards: build in this many shards; another number gives other queries, any launcher the same.
+        jobs: number of shards at a time.
+        place: where the shards are built.
     """
     check_writable(out, force)
+    if shards is not None:
+        arguments = {"size": size, "blanks": blanks, "inequalities": inequalities, "queries": queries, "split": split}
+        arguments |= {"seed": seed, "neighbours": neighbours}
+        _save_in_shards("futoshiki", arguments, shards, jobs, place, out, force)
+        return
     from oneofmany.data.futoshiki import build_futoshiki
 
-    _save(build_futoshiki(size, blanks, inequalities, queries, split, seed, neighbours), out, force)
+    save(build_futoshiki(size, blanks, inequalities, queries, split, seed, neighbours), out, force)
 
 
 def sudoku(
@@ -87,26 +113,58 @@ def sudoku(
     listed: Annotated[int | None, option("N", "5 for --split train, otherwise all")] = None,
     givens: Annotated[tuple[int, int] | None, option("LOW HIGH", "17 34 with --clues, 22 34 without")] = None,
     split_by: Literal["grid-class", "puzzle"] = "grid-class",
+    rating: Annotated[tuple[float, float] | None, option("LOW HIGH", "puzzles of any rating")] = None,
     force: Flag = False,
+    shards: Shards = None,
+    jobs: Jobs = None,
+    place: Where = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Build Sudoku queries: half with one solution, half with 2 to 50, spread evenly over the number of givens.
 
     Example: oneofmany data sudoku --clues sudoku17.txt --split train --queries 20000 --out train.safetensors
 
+    Example: oneofmany data sudoku --rating 50 1000 --split test --queries 2000 --out hard.safetensors
+
     Args:
         split: the split; a hash of the solution grid's symmetry class decides the split of a query.
         queries: number of distinct queries.
         out: the file to write (.safetensors).
-        clues: a text file of puzzles with one solution, one per line, for example 17-clue puzzles.
+        clues: a file of puzzles with one solution, for example 17-clue puzzles, in any format of docs/reading.md.
         seed: random seed; the same seed gives the same file.
         size: number of rows, columns and values; other sizes than 9 (4, 6, 16, 25, ...) only without --clues.
         ms_queries: number of queries with several solutions (MS).
         listed: list at most this many solutions per query, a random sample.
         givens: lowest and highest number of givens.
         split_by: split by the symmetry class of the solution grid, or by puzzle for comparison.
+        rating: generate minimal 9x9 puzzles with ratings in this range (see `oneofmany rate`), spread over it on a
+            logarithmic scale; 1000 is extreme. MS queries lack one given of such a puzzle. Not with --clues, --size,
+            --givens or --split-by.
         force: overwrite an existing file.
+        shards: build in this many shards; another number gives other queries, any launcher the same.
+        jobs: number of shards at a time.
+        place: where the shards are built.
     """
+    if rating is not None and (clues is not None or size != 9 or givens is not None or split_by != "grid-class"):
+        raise ValueError(
+            "--rating generates 9x9 puzzles from random grids: leave out --clues, --size, --givens and --split-by"
+        )
     check_writable(out, force)
+    if shards is not None:
+        arguments = {"queries": queries, "split": split, "seed": seed, "ms_queries": ms_queries, "listed": listed}
+        if rating is not None:
+            _save_in_shards("hard_sudoku", arguments | {"rating": rating}, shards, jobs, place, out, force)
+            return
+        list_of_clues = None if clues is None else str(clues.absolute())
+        arguments |= {"clues": list_of_clues, "size": size, "givens": givens, "split_by": split_by}
+        _save_in_shards("sudoku", arguments, shards, jobs, place, out, force)
+        return
+    if rating is not None:
+        from oneofmany.data.hard_sudoku import build_hard_sudoku
+
+        with progress() as tell:
+            hard = build_hard_sudoku(queries, split, rating, seed, ms_queries=ms_queries, listed=listed, progress=tell)
+        save(hard, out, force)
+        return
     from oneofmany.data.sudoku import build_sudoku
 
     with progress() as tell:
@@ -122,7 +180,7 @@ def sudoku(
             split_by=split_by,
             progress=tell,
         )
-    _save(built, out, force)
+    save(built, out, force)
 
 
 def benchmark(
@@ -143,12 +201,11 @@ def benchmark(
         sizes: also build the larger boards, such as nqueens-size-20-test.
         force: build existing files again and overwrite them.
     """
-    from oneofmany.data.benchmark import BENCHMARK, EXPERIMENTS, SIZES, build_benchmark, file_name
+    from oneofmany.data.benchmark import BENCHMARK, NAMED, SIZES, build_benchmark, file_name
 
-    known = BENCHMARK | EXPERIMENTS | SIZES
     for name in only:
-        if name not in known:
-            raise ValueError(f"--only: expected names among {', '.join(known)}, got {name!r}")
+        if name not in NAMED:
+            raise ValueError(f"--only: expected names among {', '.join(NAMED)}, got {name!r}")
     if clues is not None and not clues.is_file():
         raise FileError(f"{clues} is not a file")
     out.mkdir(parents=True, exist_ok=True)
@@ -157,102 +214,33 @@ def benchmark(
         if path.exists() and not force:
             say(f"{path} exists and is kept; --force builds it again")
             continue
-        _save(build_benchmark(name, clues), path, force)
+        save(build_benchmark(name, clues), path, force)
 
 
-def import_pairs(
-    pairs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PAIRS")],
-    out: Path,
-    task: Annotated[str | None, option("TASK", "lists of numbers without rules")] = None,
-    force: Flag = False,
-) -> None:
-    """Group your own input-output pairs into queries with their listed solutions.
-
-    Example: oneofmany data import pairs.jsonl --out mine.safetensors
-
-    Args:
-        pairs: a .jsonl or .parquet file of records with the fields input and output.
-        out: the file to write (.safetensors).
-        task: nqueens, futoshiki or sudoku, if the pairs are in its text form; its rules then check every output.
-        force: overwrite an existing file.
-    """
-    check_writable(out, force)
-    from oneofmany.data.pairs import import_pairs as read_pairs
-
-    dataset, summary = read_pairs(pairs, task)
-    dataset.save(out, force=force)
-    print(summary.sentence())
-    say(f"wrote {out}")
-
-
-def export(
-    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
-    out: Path,
-    pairs: Flag = False,
-    force: Flag = False,
-) -> None:
-    """Write a data set as a Parquet file.
-
-    Example: oneofmany data export train.safetensors --out train.parquet
-
-    Args:
-        file: the data file.
-        out: the .parquet file to write.
-        pairs: write one row per (input, output) pair, as `data import` reads them, instead of one per query.
-        force: overwrite an existing file.
-    """
-    check_writable(out, force)
-    from oneofmany.data.dataset import Dataset
-    from oneofmany.data.pairs import export_parquet
-
-    export_parquet(Dataset.load(file), out, pairs=pairs, force=force)
-    say(f"wrote {out}")
-
-
-def show(file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")], as_json: Json = False) -> None:
-    """Describe a data set: the statistics of the paper's Table 1, and histograms of solutions and givens.
-
-    Example: oneofmany data show train.safetensors
-
-    Args:
-        file: the data file.
-        as_json: print JSON.
-    """
-    from oneofmany.data.dataset import Dataset
-    from oneofmany.data.statistics import statistics
-
-    about = statistics(Dataset.load(file))
-    if as_json:
-        print(json.dumps(about, indent=2))
-        return
-    from rich.table import Table
-
-    console = results()
-    table = Table(title=f"{about['task']} {about['size']}", title_justify="left", show_header=False, box=None)
-    rows = {
-        "queries": f"{about['queries']:,}",
-        "MS queries": f"{about['ms_queries']:,} ({about['ms_percent']:.2f} %)",
-        "solutions per MS query": f"{about['solutions_per_ms_query']:.2f} (listed {about['listed_per_ms_query']:.2f})",
-        "most solutions": f"{about['most_solutions']:,}",
-        "largest Hamming distance": f"{about['largest_hamming_distance']}",
-        "groups": f"{about['groups']:,}",
-        "built": ", ".join(f"{key} {value}" for key, value in about["built"].items() if value is not None),
-        "checksum": about["checksum"],
-    }
-    if about["unknown_totals"]:
-        rows["unknown totals"] = f"{about['unknown_totals']:,} queries: their listed solutions are counted"
-    for name, value in rows.items():
-        table.add_row(name, value)
-    console.print(table)
-    for title, name in (("solutions", "solution_counts"), ("givens", "givens")):
-        histogram = about[name]
-        most = max(histogram.values(), default=1)
-        console.print(f"\n{title:>9}  queries")
-        for value, number in histogram.items():
-            console.print(f"{value:>9}  {number:>9,}  {'█' * max(1, round(40 * number / most))}")
-
-
-def _save(dataset, path: Path, force: bool) -> None:
+def save(dataset, path: Path, force: bool) -> None:
+    """Write a data set and say so."""
     dataset.save(path, force=force)
     multiple = int(dataset.multiple.sum())
     say(f"wrote {path}: {len(dataset):,} queries, {multiple:,} of them with several solutions")
+
+
+def _save_in_shards(
+    builder: str, arguments: dict[str, Any], shards: int, jobs: int | None, place: Place, out: Path, force: bool
+) -> None:
+    """Build in shards in a folder beside ``out``, which is deleted at the end."""
+    from oneofmany.data.shards import Build, build_in_shards
+
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs: expected at least 1, got {jobs}")
+    build, folder = Build(builder, arguments, shards), out.with_name(f".{out.name}.shards")
+    launcher = launcher_for(place, folder)
+    try:
+        with progress() as tell:
+            at_once = 1 if jobs is None and place.launcher == "local" else jobs
+            built = build_in_shards(
+                build, folder, launcher, at_once=at_once, tell=lambda done, of: tell("shards", done, of)
+            )
+    finally:
+        launcher.close()
+    save(built, out, force)
+    shutil.rmtree(folder, ignore_errors=True)  # submitit may still write its logs

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from rich.table import Table
 
 from oneofmany.cli.terminal import draw_boards, results, say
 from oneofmany.evaluation import Record, Score
-from oneofmany.evaluation.predictions import load_predictions
 from oneofmany.evaluation.record import SUBSETS
 
 TRAINED = {
@@ -35,6 +33,7 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     from oneofmany.data import Dataset
     from oneofmany.data.benchmark import find_benchmark
     from oneofmany.extras import missing
+    from oneofmany.playground import write_playground
     from oneofmany.report import read_records, trace_runs, write_report
 
     console = results()
@@ -62,13 +61,16 @@ def demo(out: Path = Path("demo"), jobs: int = 3) -> int:
     for objective in ("naive", "minloss"):
         _solve(console, test, row, runs[objective], objective)
 
+    console.print("Next: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
     if lacking := missing("jinja2"):
         say(f"no report is written: {lacking}")
     else:
         report = out / "report.html"
         write_report(records, report, force=True, viewers=trace_runs(runs.values(), test), tell=say)
         console.print(f"\nThe report, with a viewer that steps through such boards: {report.resolve()}")
-    console.print("Next: oneofmany train --recipes, oneofmany solve --help, oneofmany doctor")
+    page = out / "playground.html"
+    write_playground(page, force=True)
+    console.print(f"The playground, in which networks answer your own boards: {page.resolve()}")
     return 0
 
 
@@ -86,6 +88,8 @@ def _table(records: list[Record], queries: int, several: int) -> Table:
 
 def _telling_row(test: Any, runs: dict[str, Path]) -> int:
     """A query that MinLoss solves and Naive does not, with several solutions if possible."""
+    from oneofmany.evaluation.predictions import load_predictions
+
     valid = {}
     for objective in ("naive", "minloss"):
         file = next((runs[objective] / "predictions").glob("*.safetensors"))
@@ -103,6 +107,8 @@ def _score(score: Score) -> str:
 
 def _solve(console: Any, data: Any, row: int, run: Path, objective: str) -> None:
     """Print the network's answers after some of its steps, and whether the last one is valid."""
+    import torch
+
     import oneofmany
     from oneofmany.data import DeviceData
     from oneofmany.networks import draw_noise

@@ -22,8 +22,11 @@ def doctor(as_json: Json = False) -> int:
     Args:
         as_json: print JSON.
     """
-    print("measuring; the first time, the enumerator is compiled (about 15 seconds)", file=sys.stderr)
-    facts = examine()
+    from oneofmany.cli.terminal import compiling, say
+
+    say("measuring")
+    with compiling():
+        facts = examine()
     if as_json:
         print(json.dumps(facts, indent=2))
     else:
@@ -46,7 +49,7 @@ def _print(facts: Facts) -> None:
         table.add_row(name, _version_text(name, version))
     row("CPU", facts["devices"], lambda d: "{machine}, {cores} cores, {threads} threads".format(**d["cpu"]))
     row("CUDA", facts["devices"], _cuda_text)
-    row("numba's cache", facts["numba_cache"], lambda cache: escape(cache["folder"]))
+    row("numba's cache", facts["numba_cache"], lambda cache: escape(_cache_text(cache)))
     row("enumerator", facts["enumerator"], lambda e: f"{e['microseconds_per_sudoku']} µs a hard Sudoku on one core")
     for place, found in facts["training_step"].items():
         row(f"training step, {place}", found, lambda f: f"{f['milliseconds']} ms (8-queens, batch 32, 16 steps)")
@@ -69,6 +72,10 @@ def _version_text(package: str, version: str | None) -> str:
     if package == "triton" and version is None:
         return "not installed; optional, for kernels on CUDA: comes with torch for CUDA on Linux"
     return version or "[red]not installed, but needed[/]"
+
+
+def _cache_text(cache: Facts) -> str:
+    return "; ".join(part for part in (cache["folder"] or "none", cache["note"]) if part)
 
 
 def _cuda_text(devices: Facts) -> str:

@@ -1,4 +1,4 @@
-"""``oneofmany evaluate``: the share of valid answers of a run on a data file."""
+"""``oneofmany evaluate``: the share of correct answers of a run on a data file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from oneofmany.cli.options import Flag, Json, option
+from oneofmany.cli.options import Flag, Json, TaskFile, option, use_task
 from oneofmany.cli.terminal import progress, say
+from oneofmany.cli.text import printable
+from oneofmany.evaluation.scores import judged
 
 if TYPE_CHECKING:
     from oneofmany.evaluation import Evaluated
@@ -27,7 +29,7 @@ def evaluate(
     *,
     as_json: Json = False,
     steps: Annotated[int | None, option("N", "the network's number of test steps")] = None,
-    starts: int = 1,
+    starts: Annotated[int, tyro.conf.arg(aliases=["--samples"])] = 1,
     choose: Literal["residual", "confidence"] = "residual",
     seed: int = 0,
     batch: int = 1024,
@@ -36,15 +38,20 @@ def evaluate(
         Literal["float32", "bfloat16", "float16"] | None,
         option("{float32,bfloat16,float16}", "float32 on a CPU; on a GPU float16 for the NLM, bfloat16 for the others"),
     ] = None,
-    patience: Annotated[int | None, option("N", "never stop early")] = None,
+    patience: Annotated[int | None, option("N", "0")] = None,
     name: Annotated[str | None, option("NAME", "the name of the data file")] = None,
     force: Flag = False,
+    task_file: TaskFile = None,
 ) -> None:
     """Evaluate a network: the share of answers that keep the givens and satisfy every rule, listed or not.
+
+    If the data has no rules, an answer is correct if it is one of the listed answers. The table says which it is.
 
     Example: oneofmany evaluate runs/nqueens/minloss/42 data/nqueens-test.safetensors
 
     Example: oneofmany evaluate runs/first data/nqueens-test.safetensors --steps 64 --starts 8
+
+    Example: oneofmany evaluate runs/first data/nqueens-test.safetensors --samples 20
 
     Brackets show the 95 % Wilson interval. If RUN is a run folder, the predictions are saved in RUN/predictions and
     reused the next time; `compare`, `record` and `report` need them.
@@ -53,15 +60,16 @@ def evaluate(
         run: a run folder, a weights file, or the name of a bundled network.
         data: the data file.
         as_json: print JSON.
-        steps: number of network steps.
+        steps: run at most this many network steps.
         starts: number of noisy starts per query. With several, the table has three columns:
             the first start, the start chosen without the rules, and any valid start (for users with a checker).
+            A last line has the coverage: different valid answers over the number of solutions, mean over queries.
         choose: how to choose a start without the rules: the smallest change in the last step, or highest confidence.
         seed: random seed of the noise; the same seed and batch give the same answers.
         batch: number of queries per batch.
         device: where the network runs; auto is a GPU if there is one.
         precision: precision of the network's activations.
-        patience: stop a query when its answer has not changed for this many steps.
+        patience: stop a query when its answer has not changed for this many steps; 0 never stops early.
             With 8, this is several times faster and almost never changes the answer.
         name: name of the saved predictions. Unusual options are added to the default, as in nqueens-test-starts8.
         force: evaluate again and overwrite the saved predictions.
@@ -69,6 +77,8 @@ def evaluate(
     import torch
 
     from oneofmany.evaluation import evaluate_run
+
+    use_task(task_file)
 
     with progress() as bar:
 
@@ -98,6 +108,8 @@ def evaluate(
         print(json.dumps(as_dictionary(evaluated), indent=2))
     else:
         print_scores(evaluated)
+    if evaluated.changed:
+        say(f"note: {evaluated.changed}")
     if evaluated.reused:
         say(f"reused the predictions in {evaluated.file}; --force evaluates again")
     elif evaluated.file is not None:
@@ -122,6 +134,7 @@ def print_scores(evaluated: Evaluated) -> None:
     how += [] if about["steps"] is None else [f"{about['steps']} steps"]
     how += [f"{about['starts']} starts ({about['choose']})"] if about["starts"] > 1 else []
     title = f"{data['name']}: {data['queries']:,} queries of {data['task']} {data['size']}, {', '.join(how)}"
+    title += f"; correct: {judged(summary.get('judged_by'))}"
     views = {text: summary[view] for view, text in VIEWS.items() if summary[view] is not None}
     views = {"one trajectory" if views else "accuracy": summary} | views
     rows = [[text, summary[key]["total"], *(view[key] for view in views.values())] for key, text in SUBSETS.items()]
@@ -129,7 +142,12 @@ def print_scores(evaluated: Evaluated) -> None:
     if total := summary["listed"]["total"]:
         cells = f"{100 * summary['cell_accuracy']:.2f} %"
         rows += [[], ["a listed solution", total, summary["listed"]], ["cells as in the closest one", total, cells]]
+    if summary.get("error_rate") is not None:
+        error = f"{100 * summary['error_rate']:.2f} %"
+        rows += [[], ["error rate to the nearest listed answer", summary["overall"]["total"], error]]
     print_table(title, ["", "queries", *views], rows)
+    if summary["coverage"] is not None:
+        print(f"coverage: {about['starts']} answers contain {100 * summary['coverage']:.2f} % of a query's solutions")
 
 
 def print_table(title: str, names: list[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -138,9 +156,12 @@ def print_table(title: str, names: list[str], rows: Iterable[Sequence[Any]]) -> 
     for place, text in enumerate(names):
         table.add_column(text, justify="right" if place else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(score_text(c) if isinstance(c, dict) else f"{c:,}" if isinstance(c, int) else c for c in row))
-    console = Console(highlight=False, width=max(Console().width, 160))
-    console.print(title, markup=False, soft_wrap=True)
+        cells = (
+            score_text(c) if isinstance(c, dict) else f"{c:,}" if isinstance(c, int) else printable(c) for c in row
+        )
+        table.add_row(*cells)
+    console = Console(highlight=False, markup=False, emoji=False, width=max(Console().width, 160))
+    console.print(printable(title), soft_wrap=True)
     console.print(table)
 
 

@@ -1,4 +1,4 @@
-"""Read queries from text files; bad lines are reported and skipped."""
+"""Read the queries of a command: text on the command line, a file, or standard input; bad ones are reported."""
 
 from __future__ import annotations
 
@@ -6,54 +6,81 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from oneofmany.cli.options import option
 from oneofmany.files import FileError
-from oneofmany.problems import TASKS, Query, Task
+from oneofmany.problems import Query, Task, TextError
+
+MOST_COMPLAINTS = 20
+MOST_PIPED = 2**26
+"""The largest number of characters from a pipe or device, which may have no end; a file can be larger."""
+SIZE = option("N", "as the text says")
+"""The option --size of commands that read queries."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """The content of a file: queries with the number of their first line, and one sentence for every bad line."""
+    """Queries with the number of their first line, and one sentence for every bad one."""
 
     queries: list[tuple[int, Query]]
     complaints: list[str]
 
 
-def find_task(name: str) -> Task:
-    """The task with this name; ValueError if there is none."""
-    if name not in TASKS:
-        raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {name!r}")
-    return TASKS[name]
-
-
-def read_queries(task: Task, file: Path) -> Read:
-    """Read one query per line (``-`` is standard input); drawn Futoshiki grids are separated by empty lines."""
+def is_source(query: str) -> bool:
+    """Whether the text is a file or ``-``, not a query itself."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise FileError(f"{file} cannot be read: {why}") from None
-    queries, complaints = [], []
-    for number, block in _blocks(task, text):
-        try:
-            queries.append((number, task.parse(block)))
-        except ValueError as error:
-            complaints.append(f"line {number}: {error}")
-    if not queries and not complaints:
-        raise FileError(f"{file} contains no query")
-    return Read(queries, complaints)
+        return query == "-" or (Path(query).exists() and not Path(query).is_dir())
+    except (OSError, ValueError):  # too long for a file name, or with characters that file names cannot have
+        return False
 
 
-def _blocks(task: Task, text: str) -> list[tuple[int, str]]:
-    """The text of every query, with the number of its first line."""
-    blocks: list[tuple[int, str]] = []
-    drawn = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            drawn = False
-        elif drawn:
-            blocks[-1] = (blocks[-1][0], f"{blocks[-1][1]}\n{line}")
+def read_queries(task: Task, query: str | None, size: int | None = None) -> Read:
+    """Read the argument of a command: a query, a file of queries, or ``-`` (also None) for standard input."""
+    if size is not None and size < 1:
+        raise ValueError(f"--size: expected at least 1, got {size}")
+    if query is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise ValueError(f"name the query of {task.name}: as text, as a file, or - for standard input")
+    if query is None or is_source(query):
+        name = "standard input" if query in (None, "-") else query
+        return _read(task, _content(query or "-", name), size, f"{name}: ", f"{name} contains no query")
+    try:
+        read = _read(task, query, size, "", "the text is empty")
+    except ValueError as error:
+        raise ValueError(f"{query[:100]!r} is neither a file nor a query: {error}") from None
+    if not read.queries:
+        raise ValueError(f"{query[:100]!r} is neither a file nor a query: {read.complaints[0]}")
+    return read
+
+
+def _content(file: str, name: str) -> str:
+    try:
+        # Line ends are kept, so that the reader of queries sees what the file has.
+        if file == "-":
+            if sys.stdin is None:
+                raise OSError("it is closed")
+            content = sys.stdin.read(MOST_PIPED + 1)
         else:
-            blocks.append((number, line.rstrip("\r")))
-            # A drawn grid starts with a single cell, the one-line form with all of them.
-            drawn = task.name == "futoshiki" and len(line.split()[0]) == 1 and len(line.split()) > 1
-    return blocks
+            with Path(file).open("rb") as source:
+                content = source.read(-1 if Path(file).is_file() else MOST_PIPED + 1)
+        if len(content) > MOST_PIPED and not Path(file).is_file():
+            raise FileError(f"{name} has more than {MOST_PIPED:,} characters: save them as a file first")
+        return content if isinstance(content, str) else content.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else "it is not text"
+        raise FileError(f"{name} cannot be read: {why}") from None
+
+
+def _read(task: Task, text: str, size: int | None, where: str, empty: str) -> Read:
+    queries, complaints = [], []
+    try:
+        for number, query in task.read(text, size):
+            if isinstance(query, TextError):
+                complaints.append(f"{where}{query}")
+            else:
+                queries.append((number, query))
+    except TextError as error:  # the text as a whole, for example its CSV header
+        raise FileError(f"{where}{error}") from None
+    if not queries and not complaints:
+        raise FileError(empty)
+    if (more := len(complaints) - MOST_COMPLAINTS) > 1:
+        complaints[MOST_COMPLAINTS:] = [f"{where}{more:,} more queries cannot be read"]
+    return Read(queries, complaints)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from oneofmany.cli.options import Flag, option
+from oneofmany.cli.options import Flag, TaskFile, option, use_task
 from oneofmany.cli.terminal import say
 
 
@@ -19,6 +19,7 @@ def report(
     export: Annotated[Path | None, option("DIR", "not written")] = None,
     boards: Annotated[Path | None, option("FILE", "no board viewer")] = None,
     force: Flag = False,
+    task_file: TaskFile = None,
 ) -> None:
     """Write one self-contained HTML file about runs: tables of their accuracy, figures and a board viewer.
 
@@ -38,6 +39,7 @@ def report(
     from oneofmany.report import find_runs, read_records, write_report
 
     require("jinja2")
+    use_task(task_file)
     check_writable(out, force)
     records, viewers = read_records(runs, say), []
     if boards is not None:

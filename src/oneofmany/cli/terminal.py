@@ -11,20 +11,22 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+from rich.table import Column
 from rich.text import Text
 
+from oneofmany.cli.text import printable
 from oneofmany.problems import Problem, Task
 from oneofmany.progress import Progress
 
 
 def results() -> Console:
-    """The console for results."""
-    return Console(highlight=False, soft_wrap=True)
+    """The console for results; square brackets are text."""
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def say(sentence: str) -> None:
     """Print a message that is not a result."""
-    print(sentence, file=sys.stderr)
+    print(printable(sentence), file=sys.stderr)
 
 
 @contextmanager
@@ -41,7 +43,8 @@ def progress() -> Iterator[Progress]:
 
         yield line
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, max_width=28))
+    columns = (name, BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         known: dict[str, TaskID] = {}
 
@@ -74,8 +77,9 @@ def draw_boards(
         return task.draw(problem, values, relations, given, _mark).split("\n")
 
     boards = [board(query), *(board(values) for values in solutions)]
-    widest = max(len(line.replace("\x01", "").replace("\x02", "")) for lines in boards for line in lines)
     titles = ["query", *(titles or (f"solution {i + 1}" for i in range(len(solutions))))]
+    # A title is as wide as its board or narrower, so that boards can be read back from their columns.
+    widest = max(len(line.replace("\x01", "").replace("\x02", "")) for lines in (*boards, titles) for line in lines)
     each_row = max(1, (width + 3) // (widest + 3))
     text = Text()
     for start in range(0, len(boards), each_row):
@@ -100,3 +104,16 @@ def _append(text: Text, line: str) -> None:
         filled, _, rest = piece.partition("\x02") if i else ("", "", piece)
         text.append(filled, "bold green")
         text.append(rest)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Say so when functions are compiled in this context; code that numba has kept is not compiled."""
+    from oneofmany.compiled import announced, cache_folder
+
+    def announce() -> None:
+        kept = "this once" if cache_folder() else "and cannot keep the code (oneofmany doctor says why)"
+        say(f"compiling, {kept}: about 20 seconds")
+
+    with announced(announce):
+        yield

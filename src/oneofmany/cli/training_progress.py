@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from oneofmany.cli.terminal import say
+from oneofmany.evaluation.scores import judged
 from oneofmany.extras import require
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 EVERY = 10.0
 """Seconds between two lines without a terminal."""
+WIDE = 120
+"""Columns of a terminal on which all metrics fit in one line; a narrower one shows the loss and dev accuracy only."""
 
 
 @contextmanager
@@ -63,7 +66,8 @@ def _percent(value: float | None) -> str:
 
 
 def _dev(line: dict[str, Any]) -> str:
-    return f"dev OS {_percent(line['dev_os'])}, MS {_percent(line['dev_ms'])}, all {_percent(line['dev_overall'])}"
+    shares = f"dev OS {_percent(line['dev_os'])}, MS {_percent(line['dev_ms'])}, all {_percent(line['dev_overall'])}"
+    return f"{shares} {judged(line.get('judged_by'))}"
 
 
 def _lines() -> Watch:
@@ -85,18 +89,21 @@ def _lines() -> Watch:
 
 
 def _bars() -> tuple[Watch, Callable[[], None]]:
+    console = Console(stderr=True, markup=False)
+    wide = console.width >= WIDE
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=10),
+        BarColumn(bar_width=10 if wide else 5),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        # On a narrow terminal this wraps, so that the counts and times stay readable.
-        TextColumn("{task.fields[about]}", table_column=Column()),
+        TextColumn(
+            "{task.fields[about]}", markup=False, table_column=Column(no_wrap=True, max_width=None if wide else 26)
+        ),
     )
-    bars = Progress(*columns, console=Console(stderr=True))
+    bars = Progress(*columns, console=console)
     bars.start()
-    state: dict[str, Any] = {"loss": "", "speed": "", "dev": ""}
+    state: dict[str, Any] = {"loss": "", "speed": "", "dev": "", "short": ""}
 
     def show(line: dict[str, Any]) -> None:
         kind = line.get("kind", "phase")
@@ -112,8 +119,9 @@ def _bars() -> tuple[Watch, Callable[[], None]]:
         if kind == "train":
             state["speed"] = f"{line['queries_per_second']:,.0f}/s"
         else:
-            state["dev"] = _dev(line)
-        about = "  ".join(part for part in (state["loss"], state["dev"], state["speed"]) if part)
+            state["dev"], state["short"] = _dev(line), f"dev {_percent(line['dev_overall'])}"
+        parts = (state["loss"], state["dev"], state["speed"]) if wide else (state["loss"], state["short"])
+        about = "  ".join(part for part in parts if part)
         bars.update(state["task"], completed=line["update"], about=about)
 
     return show, bars.stop

@@ -6,81 +6,93 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-import oneofmany
-from oneofmany.networks.inference import StartCriterion, predict, threshold
-from oneofmany.networks.protocol import arguments_of
-from oneofmany.networks.saved import SavedNetwork
-from oneofmany.problems import Batch, Problem, Query
+from oneofmany.problems import Problem, Query, rules_kept
 from oneofmany.progress import Progress
 from oneofmany.solving.answers import Answer, by_problem, stacked
+from oneofmany.solving.running import Running, StartCriterion, abilities, engine_of
 
-Noise = torch.Generator | None
+if TYPE_CHECKING:
+    from oneofmany.solving.running import Saved
+
 T = TypeVar("T")
 
 TRIES = 8
 """Noisy starts per different answer asked for."""
 
 PATIENCE = 8
-"""A query stops after this many steps without a change of its answer."""
+"""By default a query stops after this many steps without a change of its answer."""
 
 
 class Solver:
-    """Answers queries with one network, on the network's device.
+    """Answers queries with one network, on the network's device. Answers keep the givens of their query.
 
     Args:
         saved: a network from ``oneofmany.load``.
-        steps: run exactly this many steps. By default up to the network's own number at test time; a query stops
-            early after ``PATIENCE`` steps without a change of its answer.
+        steps: run at most this many steps; by default the network's own number at test time.
+        patience: stop a query after this many steps without a change of its answer; 0 always runs all steps. A network
+            that cannot continue from a state runs all of its steps.
         starts: number of noisy starts per query. One of them answers, chosen without knowledge of the rules.
         choose: which start answers: the one whose belief moved least in the last step, or the most confident one.
         seed: of the noise. The same seed and batch size give the same answers.
         batch_size: queries per batch.
+        threads: number of CPU threads. More than one is faster only if the cores are idle.
     """
 
     def __init__(
         self,
-        saved: SavedNetwork,
+        saved: Saved,
         *,
         steps: int | None = None,
+        patience: int = PATIENCE,
         starts: int = 1,
         choose: StartCriterion = "residual",
         seed: int = 0,
         batch_size: int = 256,
+        threads: int = 1,
     ) -> None:
-        for name, value in {"steps": steps, "starts": starts, "batch size": batch_size}.items():
+        given = {"steps": steps, "starts": starts, "batch size": batch_size, "threads": threads}
+        for name, value in given.items():
             if value is not None and value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
+        if patience < 0:
+            raise ValueError(f"patience: expected at least 0, got {patience}")
         if steps is not None and not saved.settings.has_steps:
             raise ValueError(f"steps: this network ({saved.settings.kind}) has no steps to choose, got {steps}")
         self.saved, self.starts, self.seed, self.batch_size = saved, starts, seed, batch_size
-        self.network: Any = saved.network
+        self.network, self.threads = saved.network, threads
         self.choose: StartCriterion = choose
         self.steps = steps or (saved.settings.test_steps if saved.settings.has_steps else None)
-        takes = arguments_of(saved.network)
-        self.patience = PATIENCE if steps is None and takes.issuperset(("state", "return_state")) else None
-        self.noisy = "noise" in takes
-        self.device = next(saved.network.parameters()).device
+        self.noisy, stops_early = abilities(saved)
+        self.patience = patience or None if stops_early else None
         if starts > 1:
             self._needs_noise("starts", starts)
 
-    def answer(self, queries: Sequence[Query], tell: Progress | None = None) -> list[Answer]:
-        """Return one answer to every query."""
+    def answer(
+        self, queries: Sequence[Query], tell: Progress | None = None, *, seconds: float | None = None
+    ) -> list[Answer]:
+        """Return one answer to every query.
 
-        def work(rows: list[int], batch: Batch, noise: Noise) -> list[Answer]:
-            return self._start(batch, noise, self.starts)
+        After ``seconds`` a network with patience stops with the answers that it has. Queries that it has not begun get
+        the query itself, not ``finished``.
+        """
 
-        return self._in_batches(queries, work, tell)
+        def work(rows: list[int], part: list[Query], running: Running) -> list[Answer]:
+            return self._start(part, running, self.starts)
+
+        return self._in_batches(queries, work, tell, seconds, lambda row: _unanswered(queries[row]))
 
     def distinct(
-        self, queries: Sequence[Query], number: int, *, tries: int | None = None, tell: Progress | None = None
+        self,
+        queries: Sequence[Query],
+        number: int,
+        *,
+        tries: int | None = None,
+        tell: Progress | None = None,
+        seconds: float | None = None,
     ) -> list[list[Answer]]:
         """Return up to ``number`` different answers to every query, each from another noisy start.
 
@@ -91,38 +103,50 @@ class Solver:
             raise ValueError(f"distinct: expected at least 1 answer, got {number}")
         self._needs_noise("distinct", number)
 
-        def work(rows: list[int], batch: Batch, noise: Noise) -> list[list[Answer]]:
+        def work(rows: list[int], part: list[Query], running: Running) -> list[list[Answer]]:
             found: list[dict[bytes, Answer]] = [{} for _ in rows]
             for _ in range(tries or TRIES * number):
-                for seen, answer in zip(found, self._start(batch, noise, 1), strict=True):
+                for seen, answer in zip(found, self._start(part, running, 1), strict=True):
                     seen.setdefault(answer.values.tobytes(), answer)
                 if all(sum(answer.valid for answer in seen.values()) >= number for seen in found):
                     break
             return [sorted(seen.values(), key=lambda answer: not answer.valid)[:number] for seen in found]
 
-        return self._in_batches(queries, work, tell)
+        return self._in_batches(queries, work, tell, seconds, lambda row: [_unanswered(queries[row])])
 
     def weigh(
-        self, queries: Sequence[Query], found: Sequence[Sequence[Answer]], tell: Progress | None = None
+        self,
+        queries: Sequence[Query],
+        found: Sequence[Sequence[Answer]],
+        tell: Progress | None = None,
+        *,
+        seconds: float | None = None,
     ) -> list[list[Answer]]:
         """Return the solutions found for every query with the network's probability of each, most likely first.
 
         The probability is the mean over ``starts`` noisy starts. Shares add up to 1 over the solutions of a query.
         """
 
-        def work(rows: list[int], batch: Batch, noise: Noise) -> list[list[Answer]]:
+        def work(rows: list[int], part: list[Query], running: Running) -> list[list[Answer]]:
             start = time.perf_counter()
-            every_start = [self._logits(batch, noise, 1).cpu().double() for _ in range(self.starts)]
+            every_start = np.stack([self._logits(part, running, 1) for _ in range(self.starts)])
             spent = (time.perf_counter() - start) / len(rows)
-            return [
-                self._weighed(found[row], [logits[i] for logits in every_start], spent) for i, row in enumerate(rows)
-            ]
+            return [self._weighed(found[row], every_start[:, i], spent) for i, row in enumerate(rows)]
 
-        return self._in_batches(queries, work, tell)
+        return self._in_batches(queries, work, tell, seconds, lambda row: list(found[row]))
+
+    def prepare(self, queries: Sequence[Query]) -> None:
+        """Load or compile what answers these queries on a CPU, so that no query's time includes it."""
+        if engine_of(self.saved) is None:
+            return
+        for rows in by_problem(queries).values():
+            query = max((queries[row] for row in rows), key=lambda query: len(query.relations))
+            if not self.refusal(query):
+                self._running(query.problem, lambda: True).logits([query])
 
     def refusal(self, query: Query) -> str | None:
         """Return why this network cannot answer a query, in one sentence; None if it can."""
-        return self.saved.network.accepts(query.problem, query.relations)
+        return self.network.accepts(query.problem, query.relations)
 
     def _needs_noise(self, name: str, number: int) -> None:
         if not self.noisy:
@@ -132,90 +156,103 @@ class Solver:
             )
 
     def _in_batches(
-        self, queries: Sequence[Query], work: Callable[[list[int], Batch, Noise], list[T]], tell: Progress | None
+        self,
+        queries: Sequence[Query],
+        work: Callable[[list[int], list[Query], Running], list[T]],
+        tell: Progress | None,
+        seconds: float | None,
+        instead: Callable[[int], T],
     ) -> list[T]:
         """Apply ``work`` in batches. Each problem has its own noise, so other problems do not change its answers."""
         for query in queries:
             if why := self.refusal(query):
                 raise ValueError(why)
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+
+        def late() -> bool:
+            return time.monotonic() >= deadline
+
         made: dict[int, T] = {}
         for problem, rows in by_problem(queries).items():
-            noise = torch.Generator().manual_seed(self.seed) if self.noisy else None
+            running = self._running(problem, late)
             for first in range(0, len(rows), self.batch_size):
+                if late():
+                    break
                 part = rows[first : first + self.batch_size]
-                batch = _batch(problem, [queries[row] for row in part], self.device)
-                made.update(zip(part, work(part, batch, noise), strict=True))
+                made.update(zip(part, work(part, [queries[row] for row in part], running), strict=True))
                 if tell:
                     tell("queries answered", len(made), len(queries))
-        return [made[row] for row in range(len(queries))]
+        return [made[row] if row in made else instead(row) for row in range(len(queries))]
 
-    def _start(self, batch: Batch, noise: Noise, starts: int) -> list[Answer]:
+    def _running(self, problem: Problem, stop: Callable[[], bool]) -> Running:
+        return Running(
+            self.saved,
+            problem,
+            steps=self.steps,
+            patience=self.patience,
+            choose=self.choose,
+            seed=self.seed,
+            threads=self.threads,
+            stop=stop,
+        )
+
+    def _start(self, queries: list[Query], running: Running, starts: int) -> list[Answer]:
         start = time.perf_counter()
-        values, valid, sure = self._read_off(batch, self._logits(batch, noise, starts))
-        seconds = (time.perf_counter() - start) / len(batch)
-        rows = zip(values, valid, sure, strict=True)
+        values, sure = self._read_off(queries, self._logits(queries, running, starts))
+        valid = values.all(1) & rules_kept(queries[0].problem, values, stacked(queries)[1])
+        seconds = (time.perf_counter() - start) / len(queries)
+        rows = zip(values, valid.tolist(), sure.tolist(), strict=True)
         return [Answer(own, ok, "network", p, seconds=seconds) for own, ok, p in rows]
 
-    def _logits(self, batch: Batch, noise: Noise, starts: int) -> Tensor:
-        """[B, R, classes] of the chosen start's last step."""
-        logits = predict(
-            self.network,
-            batch,
-            steps=self.steps,
-            starts=starts,
-            generator=noise,
-            choose=self.choose,
-            patience=self.patience,
-        ).logits.float()
-        if not torch.isfinite(logits).all():
+    def _logits(self, queries: list[Query], running: Running, starts: int) -> np.ndarray:
+        """float64 [B, R, classes] of the chosen start's last step."""
+        logits = running.logits(queries, starts)
+        if not np.isfinite(logits).all():
             raise ValueError("the network's logits are not finite: its weights are damaged")
-        return logits
+        return logits.astype(np.float64)
 
-    def _read_off(self, batch: Batch, logits: Tensor) -> tuple[np.ndarray, list[bool], list[float]]:
-        """Values uint8 [B, R], whether they are valid, and their log-probability."""
+    def _read_off(self, queries: list[Query], logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values uint8 [B, R], with the givens of the queries, and their log-probability [B]."""
+        given = np.stack([query.values for query in queries]).astype(np.int64)
         if self.network.readout == "threshold":
-            answers, sure = threshold(logits)
-        else:
-            best, place = logits.log_softmax(-1).max(-1)
-            answers, sure = place - self.network.value_offset, best.sum(-1)
-        valid = batch.problem.check(answers, batch.query, batch.relations)
-        return (answers + 1).cpu().numpy().astype(np.uint8), valid.tolist(), sure.tolist()
+            own = given[..., None] == np.arange(1, logits.shape[-1] + 1)
+            taken = np.where(given[..., None] > 0, own, logits > 0)
+            values = np.where(taken.sum(-1) == 1, taken.argmax(-1) + 1, 0)
+            return values.astype(np.uint8), _log_sigmoid(np.where(taken, logits, -logits)).sum((1, 2))
+        offset = 1 - self.network.value_offset
+        values = np.where(given > 0, given, logits.argmax(-1) + offset)
+        each = np.take_along_axis(_log_softmax(logits), (values - offset)[..., None], -1)[..., 0]
+        return values.astype(np.uint8), each.sum(-1)
 
-    def _weighed(self, found: Sequence[Answer], every_start: list[Tensor], seconds: float) -> list[Answer]:
+    def _weighed(self, found: Sequence[Answer], every_start: np.ndarray, seconds: float) -> list[Answer]:
+        """Solutions of one query, by their probability under the logits [S, R, classes] of its starts."""
         listed = [replace(answer, seconds=answer.seconds + seconds) for answer in found]
         if not all(answer.valid for answer in listed):  # there is no solution
             return listed
-        solutions = torch.from_numpy(np.stack([answer.values for answer in listed]))
-        each = torch.stack([self._log_probability(logits, solutions) for logits in every_start])
-        total = each.logsumexp(0) - math.log(len(each))
-        share = total.softmax(0)
-        order = total.argsort(descending=True, stable=True).tolist()
+        solutions = np.stack([answer.values for answer in listed])
+        each = np.stack([self._log_probability(logits, solutions) for logits in every_start])
+        total = np.logaddexp.reduce(each, 0) - math.log(len(each))
+        share = np.exp(_log_softmax(total))
+        order = np.argsort(-total, kind="stable").tolist()
         return [replace(listed[k], log_probability=float(total[k]), share=float(share[k])) for k in order]
 
-    def _log_probability(self, logits: Tensor, solutions: Tensor) -> Tensor:
+    def _log_probability(self, logits: np.ndarray, solutions: np.ndarray) -> np.ndarray:
         """[K] of solutions uint8 [K, R] under the logits [R, classes] of their query."""
-        values = solutions.long()[..., None] - 1
+        values = solutions.astype(np.int64) - 1
+        variables = np.arange(len(logits))
         if self.network.readout == "threshold":
             # Start as if no choice were taken, then add the logits of those taken: logsigmoid(x) = logsigmoid(-x) + x.
-            taken = logits.expand(len(values), -1, -1).gather(-1, values)[..., 0]
-            return F.logsigmoid(-logits).sum() + taken.sum(-1)
-        per_class = logits.log_softmax(-1).expand(len(values), -1, -1)
-        return per_class.gather(-1, values + self.network.value_offset)[..., 0].sum(-1)
+            return _log_sigmoid(-logits).sum() + logits[variables, values].sum(-1)
+        return _log_softmax(logits)[variables, values + self.network.value_offset].sum(-1)
 
 
-def bundled(task: str) -> Path:
-    """Return the path of a task's bundled network; the file may not exist."""
-    return Path(oneofmany.__file__).parent / "weights" / f"{task}.safetensors"
+def _unanswered(query: Query) -> Answer:
+    return Answer(query.values, False, "network", finished=False)
 
 
-def _batch(problem: Problem, queries: Sequence[Query], device: torch.device) -> Batch:
-    values, relations = (torch.from_numpy(array.astype(np.int64)).to(device) for array in stacked(queries))
-    none = torch.zeros(len(queries), 0, device=device)
-    return Batch(
-        query=values,
-        solutions=none[..., None].expand(-1, -1, problem.variables).long(),
-        mask=none.bool(),
-        total=torch.full((len(queries),), -1, device=device),
-        problem=problem,
-        relations=relations if relations.shape[1] else None,
-    )
+def _log_sigmoid(x: np.ndarray) -> np.ndarray:
+    return -np.logaddexp(0, -x)
+
+
+def _log_softmax(x: np.ndarray) -> np.ndarray:
+    return x - np.logaddexp.reduce(x, -1, keepdims=True)
