@@ -101,7 +101,7 @@ def test_without_matplotlib(records, tmp_path, monkeypatch):
     said = []
     write_report(records, tmp_path / "report.html", tell=said.append)
     assert "need matplotlib" in (tmp_path / "report.html").read_text()
-    assert said == ["matplotlib is needed for the figures of the report and is not installed: " + INSTALL]
+    assert said == ["matplotlib is needed for figures and PNG files and is not installed: " + INSTALL]
 
 
 def test_without_jinja2(results, tmp_path, monkeypatch, capsys):

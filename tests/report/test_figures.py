@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oneofmany.evaluation.record_json import history_of
+from oneofmany.pictures.themes import DARK, LIGHT
 from oneofmany.report import Grid
-from oneofmany.report.figures import _joined, exploratory_chart, user_charts
-from oneofmany.report.themes import DARK, LIGHT
+from oneofmany.report.figures import exploratory_chart, user_charts
+from oneofmany.report.plots import _joined
 
 from .records import changed, fake_evaluation, fake_grid, fake_record
 
@@ -80,9 +80,11 @@ def test_readable(theme):
 
 def test_phases_follow_each_other():
     history = {"update": [250, 500, 250], "phase": ["train", "train", "joint"], "dev_os": [0.1, 0.2, None]}
-    x, y = _joined(history_of(history), "dev_os")
-    assert x == [250, 500, 500, 750]
-    assert np.allclose(y, [10, 20, np.nan, np.nan], equal_nan=True)
+    record = fake_record("nqueens/minloss", 42, {}, history=history)
+    points = _joined(record, "dev_os")
+    assert [x for x, *_ in points] == [250, 500, 500, 750]
+    assert np.allclose([y for _, y, *_ in points], [10, 20, np.nan, np.nan], equal_nan=True)
+    assert _joined(record, "dev_ms") == []
 
 
 def test_objectives_on_other_data_are_not_drawn_together():

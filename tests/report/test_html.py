@@ -1,6 +1,8 @@
 """The page as a file and in a browser."""
 
+import importlib.util
 import json
+import pathlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -44,12 +46,27 @@ def page(tmp_path_factory):
     grid = Grid.of(fake_grid(queries=300))
     viewers = []
     for task in ("nqueens", "sudoku", "futoshiki"):
-        viewers += [(f"{task} right", trace(Settling(), make_batch(task)))]
-        viewers += [(f"{task} wrong", trace(Settling(miss=True), make_batch(task)))]
+        right, wrong = (trace(Settling(miss), make_batch(task)) for miss in (False, True))
+        # Both are right on the first query of two.
+        wrong["boards"] = [*right["boards"], *wrong["boards"]]
+        right["boards"] *= 2
+        viewers += [(f"{task} right", right | {"objective": "naive"})]
+        viewers += [(f"{task} wrong", wrong | {"objective": "minloss"})]
     path = tmp_path_factory.mktemp("page") / "report.html"
     results, figures = user_sections(grid)
     charts = [chart for chart in figures.charts if "nqueens" not in chart.name and "futoshiki" not in chart.name]
     path.write_text(render(grid, [results, replace(figures, charts=charts)], viewers), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def small_page(tmp_path_factory):
+    """Every kind of part once: for what looks at every element."""
+    grid = Grid.of([r for r in fake_grid(queries=300, seeds=(42,)) if r.recipe in ("nqueens/naive", "nqueens/minloss")])
+    results, figures = user_sections(grid)
+    viewers = [(f"{miss}", trace(Settling(miss), make_batch("nqueens"))) for miss in (False, True)]
+    path = tmp_path_factory.mktemp("small") / "report.html"
+    path.write_text(render(grid, [results, replace(figures, charts=figures.charts[:1])], viewers), encoding="utf-8")
     return path
 
 
@@ -118,10 +135,29 @@ def test_embedded_json_comes_back():
     assert json.loads(text) == value
 
 
+def test_the_page_begins_with_its_answer(page):
+    text = page.read_text(encoding="utf-8")
+    body = text[text.index("<main>") :]
+    places = ["<h1>", '<p class="answer">', '<figure id="answer-figure">', 'id="viewer"', 'id="show-accuracy"',
+              '<section id="figures">', '<section id="runs">']  # fmt: skip
+    assert [body.index(place) for place in places] == sorted(body.index(place) for place in places)
+
+
+def test_nothing_is_empty(page):
+    text = page.read_text(encoding="utf-8")
+    assert not re.findall(r"<(?:section|article|figure|ul|ol|table|tbody|p|h\d)\b[^>]*>\s*</", text)
+    grid = Grid.of(fake_grid(queries=50, seeds=(42,))[:1])
+    (record,) = grid.runs
+    one = replace(record, seconds=None)
+    table = render(Grid.of([one]), user_sections(Grid.of([one])))
+    assert 'data-name="training seconds"' not in table
+    assert 'data-name="training seconds"' in render(grid, user_sections(grid))
+
+
 def test_partial_and_empty_grids_render():
     text = render(Grid.of([]), user_sections(Grid.of([])))
     assert "No run has been evaluated" in text
-    assert "<section id=" not in text.replace('<section id="runs">', "")
+    assert re.findall(r'<section id="(\w+)"', text) == ["answer", "runs"]
     grid = Grid.of(fake_grid(queries=50))
     assert "need matplotlib" in render(grid, user_sections(grid), drawn=False)
 
@@ -134,9 +170,10 @@ def test_a_users_page_shows_what_the_runs_fill_and_nothing_else():
     assert shown == ["accuracy", "runs"]
     assert all(table.filled for section in user_sections(grid) for table in section.filled)
     body = text[text.index("<main>") : text.index("<footer>")].lower()
+    body = body.replace("var(--paper)", "")
     for word in ("claim", "paper", "our network", "not fill", "published", "example 2"):
         assert word not in body, word
-    assert re.search(r"<b>1</b> run<", text)
+    assert "1 run of 1 recipe." in text
 
 
 def test_sections_are_shown_in_order_with_their_markup():
@@ -167,37 +204,62 @@ def opened(browser, page):
     assert set(browser.requests) == {page.resolve().as_uri()}
 
 
-def status(browser):
-    return browser.evaluate("document.querySelector('.viewer .status').innerText").replace("\n", ": ")
+def status(browser, side=0):
+    return browser.evaluate(f"document.querySelectorAll('.viewer .status')[{side}].innerText")
 
 
-def pick(browser, run):
-    script = f"const s = document.querySelector('#viewer-run'); s.value = {run}; s.dispatchEvent(new Event('change'))"
-    browser.evaluate(f"(() => {{ {script} }})()")
+def step(browser):
+    return browser.evaluate("document.querySelector('.viewer .step').innerText").split(": ")[1]
+
+
+def pick(browser, run, side="left"):
+    change = f"s.value = {run}; s.dispatchEvent(new Event('change'))"
+    browser.evaluate(f"(() => {{ const s = document.querySelector('#viewer-{side}'); {change} }})()")
 
 
 def click(browser, name):
     browser.evaluate(f"document.querySelector('#viewer-{name}').click()")
 
 
+def test_viewer_opens_where_two_runs_differ(opened):
+    """Side by side, at the last step, the run that is wrong on the left."""
+    solutions = make_batch("nqueens").solutions.shape[1]
+    assert status(opened) == f"✗ wrong: 1 of 8 differs from solution 1 of {solutions}"
+    assert status(opened, 1) == f"✓ right: solution 1 of {solutions}"
+    shown = opened.evaluate("[...document.querySelectorAll('.viewer select')].map((s) => s.selectedOptions[0].text)")
+    assert shown == ["MinLoss: nqueens wrong", "Naive: nqueens right"]
+    assert opened.evaluate("document.querySelectorAll('.viewer .board svg').length") == 2
+    assert opened.evaluate("document.querySelector('.viewer .queries button[aria-pressed=true]').textContent") == "2✗✓"
+
+
+def test_viewer_has_all_queries_that_are_kept(opened):
+    chips = "[...document.querySelectorAll('.viewer .queries button')]"
+    labels = opened.evaluate(f"{chips}.map((chip) => chip.getAttribute('aria-label'))")
+    assert len(labels) == 2
+    assert labels[0].endswith("MinLoss right, Naive right")
+    assert labels[1].endswith("MinLoss wrong, Naive right")
+    opened.evaluate(f"{chips}[0].click()")
+    assert status(opened).startswith("✓ right")
+    assert opened.evaluate(f"{chips}.map((chip) => chip.getAttribute('aria-pressed'))") == ["true", "false"]
+
+
 def test_viewer_steps(opened):
     solutions = make_batch("nqueens").solutions.shape[1]
-    assert status(opened) == f"Step 1 of 5: ✓ solution 2 of {solutions}"
+    click(opened, "first")
+    assert step(opened) == "step 1 of 5"
+    assert status(opened) == status(opened, 1) == f"✓ right: solution 2 of {solutions}"
     seen = []
     for _ in range(STEPS + 2):
         click(opened, "next")
-        seen.append(opened.evaluate("document.querySelector('.viewer .status').dataset.step"))
+        seen.append(step(opened).split()[1])
     assert seen == ["2", "3", "4", "5", "5", "5"]
-    assert status(opened) == f"Step 5 of 5: ✓ solution 1 of {solutions}"
-    click(opened, "first")
-    assert status(opened).startswith("Step 1 of 5")
     opened.evaluate("document.querySelector('#viewer').focus()")
-    for key, step in (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("End", 5), ("Home", 1)):
+    for key, place in (("Home", 1), ("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("End", 5), ("Home", 1)):
         opened.press(key)
-        assert status(opened).startswith(f"Step {step} of 5"), key
+        assert step(opened) == f"step {place} of 5", key
     slide = "const s = document.querySelector('#viewer-step'); s.value = 3; s.dispatchEvent(new Event('input'))"
     opened.evaluate(f"(() => {{ {slide} }})()")
-    assert status(opened).startswith("Step 4 of 5")
+    assert step(opened) == "step 4 of 5"
 
 
 def test_viewer_plays(opened):
@@ -205,24 +267,53 @@ def test_viewer_plays(opened):
     opened.press(" ", " ")
     assert opened.evaluate("document.querySelector('#viewer-play').textContent") == "Pause"
     opened.evaluate("new Promise((done) => setTimeout(done, 2600))")
-    assert status(opened).startswith("Step 5 of 5")
+    assert step(opened) == "step 5 of 5"
     assert opened.evaluate("document.querySelector('#viewer-play').textContent") == "Play"
 
 
 @pytest.mark.parametrize(("first", "task", "drawn"), [(0, "nqueens", 64), (2, "sudoku", 16), (4, "futoshiki", 16)])
-def test_viewer_marks_wrong_cells(opened, first, task, drawn):
-    frames = "[...document.querySelectorAll('.viewer .board rect[stroke-width]')]"
-    wrong = f"{frames}.filter((r) => r.getAttribute('stroke') === 'var(--wrong)').length"
+def test_viewer_marks_wrong_cells_and_offers_runs_of_the_same_queries(opened, first, task, drawn):
+    sides = "[...document.querySelectorAll('.viewer .side')].map((side) => [...side.querySelectorAll("
+    frames = f"{sides}'.board rect[stroke-width]')])"
+    wrong = f"{frames}.map((all) => all.filter((r) => r.getAttribute('stroke') === 'var(--wrong)').length)"
     pick(opened, first)
-    click(opened, "last")
-    assert opened.evaluate(f"{frames}.length") == drawn
-    assert opened.evaluate(wrong) == 0
-    pick(opened, first + 1)
-    click(opened, "last")
-    assert opened.evaluate(wrong) == 1
-    assert "✗ 1 of" in status(opened)
+    assert opened.evaluate(f"{frames}.map((all) => all.length)") == [drawn, drawn]
+    assert opened.evaluate(wrong) == [0, 1]
+    assert "✗ wrong: 1 of" in status(opened, 1)
+    others = opened.evaluate("[...document.querySelector('#viewer-right').options].map((o) => o.text)")
+    assert others == [f"MinLoss: {task} wrong"]
     signs = "[...document.querySelectorAll('.viewer .board text')].filter((t) => '<>'.includes(t.textContent || '-'))"
-    assert opened.evaluate(f"{signs}.length") == (2 if task == "futoshiki" else 0)
+    assert opened.evaluate(f"{signs}.length") == (4 if task == "futoshiki" else 0)
+
+
+def test_an_objective_has_one_colour_in_figure_viewer_and_tables(opened):
+    """Each takes it from the page's theme by the objective's name."""
+    opened.evaluate("document.querySelector('#theme').click()")
+    colours = opened.evaluate("""["#answer-figure path[style*='--minloss']", ".viewer .side .chip", "th .chip"]
+        .map((place) => [...document.querySelectorAll(place)].map((one) => {
+          const own = getComputedStyle(one);
+          return one.tagName === 'path' ? own.fill : own.backgroundColor;
+        }))""")
+    minloss = colours[1][0]
+    assert minloss == "rgb(90, 178, 238)"
+    assert all(minloss in found for found in colours)
+    opened.evaluate("localStorage.clear()")
+
+
+AXE = pathlib.Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_axe_finds_no_violation(browser, small_page, width, dark):
+    browser.emulate(width, dark=dark)
+    browser.open(small_page)
+    browser.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    browser.evaluate(AXE.read_text() + "; 0")
+    found = browser.evaluate(
+        "axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 200), "
+        "v.nodes[0].failureSummary]))"
+    )
+    assert found == []
 
 
 def colour(browser):
@@ -256,8 +347,17 @@ def test_fits_the_window(opened, page, width):
     opened.open(page)
     opened.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
-    wide = "[...document.querySelectorAll('table')].filter((t) => t.offsetWidth > t.parentElement.clientWidth).length"
-    assert opened.evaluate(wide) > 0 or width > 768
+    charts = "[...document.querySelectorAll('.chart svg, .board svg')].map((one) => one.getBoundingClientRect().right)"
+    assert max(opened.evaluate(charts)) <= width
+
+
+def test_small_tables_are_cards_on_a_phone(browser, small_page):
+    browser.emulate(390)
+    browser.open(small_page)
+    short = "[...document.querySelectorAll('.cards table')]"
+    assert browser.evaluate(f"{short}.length") > 1
+    assert browser.evaluate(f"{short}.filter((t) => t.scrollWidth > t.parentElement.clientWidth + 1).length") == 0
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_links_unfold_what_they_point_to(opened):

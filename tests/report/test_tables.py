@@ -12,9 +12,9 @@ from scipy.stats import binomtest, t
 from oneofmany.evaluation.record import DataInfo
 from oneofmany.evaluation.scores import wilson
 from oneofmany.report import Grid, cells, grid
-from oneofmany.report.figures import bins_of
 from oneofmany.report.grid import variant_of
-from oneofmany.report.results import by_recipe, compared, every_run, headlines, other_data, several_starts, user_tables
+from oneofmany.report.plots import bins_of
+from oneofmany.report.results import by_recipe, compared, every_run, other_data, several_starts, user_tables
 from oneofmany.report.table import Cell, Column, Table
 
 from .records import changed, fake_evaluation, fake_record
@@ -80,10 +80,6 @@ def test_objectives_are_compared_on_the_same_queries_and_seeds():
     assert not compared(Grid.of(MINLOSS)).rows
     other = run("selectr", 42, range(8), 0.6, checksum="other")
     assert not compared(Grid.of([*MINLOSS, other])).rows
-    assert headlines(Grid.of([*MINLOSS, *SELECTR])) == [
-        "N-Queens: SelectR answers 85.00\u00a0% of the test queries, MinLoss 60.00\u00a0%."
-    ]
-    assert headlines(Grid.of(MINLOSS)) == headlines(Grid.of([*MINLOSS, other])) == []
 
 
 def test_any_part_of_a_grid_makes_tables():
@@ -214,3 +210,9 @@ def test_small_bins_are_joined_and_unknown_totals_left_out():
     total = np.array([1] * 5 + [2] * 40 + [3] * 10 + [7] * 12 + [-1] * 9)
     bins = bins_of(fake_evaluation(np.ones(len(total), bool), total))
     assert [(b.label, b.total) for b in bins] == [("1", 5), ("2–7", 62)]
+
+
+@pytest.mark.parametrize("wrong", [None, "x", 3, [], {"os": 1}])
+def test_a_record_that_was_selected_on_something_else(wrong):
+    record = fake_record("nqueens/minloss", 1, {}, dev=0.5)
+    assert grid.dev_score(changed(record, select_on=wrong)) == grid.dev_score(record) == 0.5

@@ -1,6 +1,7 @@
 """Traces for the board viewer agree with the network."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from oneofmany.exact import solve
 from oneofmany.networks import NLM, RRN, EquivariantNetwork, nlm_for, predict
-from oneofmany.problems import TASKS, Batch
+from oneofmany.problems import TASKS, Batch, use_task_file
 from oneofmany.report.viewer import _kept, check_viewer, trace
 
 QUERIES = {
@@ -127,3 +128,20 @@ def test_damaged_traces_are_named(damage):
     damage(data)
     with pytest.raises(ValueError, match="some run"):
         check_viewer(data, "some run")
+
+
+def test_names_of_a_named_task_are_in_the_trace():
+    """The viewer labels rows and columns with them."""
+    example = Path(__file__).parents[2] / "examples" / "tasks" / "timetable.py"
+    task = use_task_file(example)
+    try:
+        batch = make_batch("timetable", "1a-maths=8:00 1b-maths=9:00 1b-sports=8:00")
+        data = check_viewer(trace(make_network("equivariant", batch), batch), "here")
+    finally:
+        del TASKS[task.name]
+    assert data["names"]["variables"][:2] == ["1a-maths", "1a-physics"]
+    assert data["names"]["values"] == ["8:00", "9:00", "10:00", "11:00"]
+    data["names"]["values"].pop()
+    with pytest.raises(ValueError, match="does not fit together"):
+        check_viewer(data, "here")
+    assert trace(make_network("equivariant", make_batch("nqueens")), make_batch("nqueens"))["names"] is None

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oneofmany.evaluation.record import Evaluation, Record
+from oneofmany.evaluation.record import Evaluation, Record, Subset
 from oneofmany.evaluation.scores import Score
 from oneofmany.evaluation.statistics import SeedSummary, mcnemar, p_text
-from oneofmany.report.grid import commands_of, test_evaluation
+from oneofmany.report.grid import commands_of, summary_of, test_evaluation
 from oneofmany.report.table import Cell, signed
 
 SAME_ACCURACY = "(queries): all seeds have the same accuracy, so the interval is Wilson's over the queries of one run."
@@ -50,6 +50,13 @@ def wilson_cell(score: Score | None, commands: tuple[str, ...]) -> Cell:
     return Cell(text, numbers, commands)
 
 
+def accuracy_cell(runs: Runs, subset: Subset) -> Cell:
+    """The accuracy of runs that differ in the seed; the interval of a single one is over the queries."""
+    if len(runs) == 1:
+        return wilson_cell(runs[0][1].scores.of(subset), commands(runs))
+    return with_interval(summary_of(runs, subset), commands(runs))
+
+
 def test_commands(records: Sequence[Record]) -> tuple[str, ...]:
     """The commands that trained these runs and evaluated them on the test set."""
     return commands_of(records, map(test_evaluation, records))
@@ -82,9 +89,7 @@ def against(runs: Runs, others: Runs) -> Cell:
 
 def difference(one: float, other: float) -> Cell:
     """The first minus the second, in points."""
-    points = one - other
-    tone = "" if abs(points) < 1 else "up" if points > 0 else "down"
-    return Cell(signed(points), {"points": points}, tone=tone)
+    return Cell(signed(one - other), {"points": one - other})
 
 
 def count_cell(count: int) -> Cell:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from oneofmany.evaluation.record import Evaluation, Record, Subset, flattened
+from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset, flattened
 from oneofmany.evaluation.scores import wilson
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 
@@ -74,6 +74,23 @@ def variant_of(record: Record) -> str:
     return "/".join([part for part in (own, *parts[1:]) if part])
 
 
+def labels_of(records: Iterable[Record]) -> dict[str, str]:
+    """Recipe -> the shortest name that tells it from the others: ``MinLoss``, ``MinLoss (tiny)`` or the recipe."""
+    one_of_each = list({record.recipe: record for record in records}.values())
+    longer = (
+        lambda r: name_of(r.objective),
+        lambda r: f"{name_of(r.objective)} ({variant_of(r) or 'plain'})",
+        lambda r: r.recipe,
+    )
+    found: dict[str, str] = {}
+    for record in one_of_each:
+        for name in longer:
+            if sum(name(other) == name(record) for other in one_of_each) == 1:
+                found[record.recipe] = name(record)
+                break
+    return found
+
+
 def titled(record: Record, name: str) -> str:
     """A record's name or recipe, with its folder if it is kept apart."""
     return name + (f" ({record.apart})" if record.apart else "")
@@ -81,7 +98,8 @@ def titled(record: Record, name: str) -> str:
 
 def dev_score(record: Record) -> float:
     """The validation (dev) accuracy that chose the kept weights; -1 without one."""
-    score = record.dev and record.dev.of(record.setting("select_on") or "overall")
+    asked = record.setting("select_on")
+    score = record.dev and record.dev.of(asked if asked in SUBSETS else "overall")
     return -1.0 if score is None else float(score)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,21 @@ import oneofmany
 from oneofmany.evaluation.record import Record
 from oneofmany.extras import missing, require
 from oneofmany.files import FileError, check_writable, write_whole
+from oneofmany.pictures.themes import DARK, LIGHT, Chart, css
+from oneofmany.report.answer import Answer, answer_of
 from oneofmany.report.figures import user_charts
-from oneofmany.report.grid import NO_RESULT, Grid, titled
-from oneofmany.report.results import headlines, user_tables
+from oneofmany.report.grid import NO_RESULT, OBJECTIVES, Grid, name_of, titled
+from oneofmany.report.results import user_tables
 from oneofmany.report.table import Table
-from oneofmany.report.themes import DARK, LIGHT, Chart, css
-from oneofmany.report.viewer import check_viewer
+from oneofmany.report.viewer import check_viewer, packed
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONG = 40
 """Tables with more rows are folded."""
+MOST_OPEN = 8
+"""In a section with more tables or figures, all but the first ones are folded."""
+MOST_CARDS = 60
+"""On a phone, a table with at most this many cells has its rows one below the other; larger ones are scrolled."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,9 @@ class Section:
 def user_sections(grid: Grid) -> list[Section]:
     """The sections for any runs: tables of results, then figures."""
     return [
-        Section("results", "Results", user_tables(grid), html=_headlines(grid)),
+        Section("results", "Results", user_tables(grid)),
         Section("figures", "Figures", charts=user_charts(grid)),
     ]
-
-
-def _headlines(grid: Grid) -> str:
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in headlines(grid))
-    return f'<ul class="headlines">{items}</ul>' if items else ""
 
 
 def write_report(
@@ -94,7 +93,7 @@ def write_report(
     drawn = lacking is None
     page = render(grid, found, viewers, drawn)
     if folder is not None:
-        for name, data in _files(found, drawn):
+        for name, data in _files(grid, found, drawn):
             write_whole(folder / name, lambda beside, data=data: beside.write_bytes(data), force)
     write_whole(out, lambda beside: beside.write_text(page, encoding="utf-8"), force)
     return grid
@@ -109,11 +108,13 @@ def _export_folder(folder: Path, force: bool) -> Path:
     return folder
 
 
-def _files(sections: Sequence[Section], drawn: bool) -> Iterator[tuple[str, bytes]]:
+def _files(grid: Grid, sections: Sequence[Section], drawn: bool) -> Iterator[tuple[str, bytes]]:
     for table in (table for section in sections for table in section.filled):
         yield f"{table.name}.csv", table.csv().encode()
         yield f"{table.name}.md", table.markdown().encode()
-    for chart in (chart for section in sections for chart in section.charts if drawn):
+    first = answer_of(grid).chart
+    charts = [*([first] if first else []), *(chart for section in sections for chart in section.charts)]
+    for chart in charts if drawn else ():
         yield f"{chart.name}.svg", chart.standalone_svg().encode()
         yield f"{chart.name}.png", chart.png(LIGHT)
         yield f"{chart.name}-dark.png", chart.png(DARK)
@@ -125,8 +126,9 @@ def render(
     viewers: Sequence[tuple[str, dict[str, Any]]] = (),
     drawn: bool = True,
     title: str = "Report of these runs",
+    answer: Answer | None = None,
 ) -> str:
-    """The whole page.
+    """The whole page: the answer, the board viewer, the sections, and the settings of every run.
 
     Args:
         grid: the runs.
@@ -134,11 +136,17 @@ def render(
         viewers: (title, what ``trace`` returned) of each prediction for the board viewer.
         drawn: False leaves the figures out and names the package that they need.
         title: the heading of the page.
+        answer: what the page begins with; that of the runs if None.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    shown = [{"title": title, **check_viewer(data, title)} for title, data in viewers]
+    shown = [
+        {"title": title, "label": name_of(data.get("objective") or title), **packed(check_viewer(data, title))}
+        for title, data in viewers
+    ]
+    answer = answer_of(grid) if answer is None else answer
+    picture = Markup(answer.chart.svg) if answer.chart and drawn else ""
     # A command that two runs share links to the first of them.
     anchors = {c: f"run-{i}" for i, r in reversed(list(enumerate(grid.all))) for c in _commands(r)}
     pages = Environment(
@@ -152,6 +160,10 @@ def render(
         title=title,
         version=oneofmany.__version__,
         grid=grid,
+        answer=answer,
+        picture=picture,
+        objectives=OBJECTIVES,
+        most_open=MOST_OPEN,
         sections=[
             {
                 "id": section.id,
@@ -187,6 +199,7 @@ def _commands(record: Record) -> list[str]:
 
 def _shown(table: Table) -> dict[str, Any]:
     """A table for the template: groups of columns, and groups of rows with the same first label."""
+    table = _without_empty_columns(table)
     grouped = table.labels == 2
     columns = table.columns[grouped:]
     heads = [(group, len(list(part))) for group, part in groupby(columns, key=lambda column: column.group)]
@@ -202,7 +215,15 @@ def _shown(table: Table) -> dict[str, Any]:
         "first_of_group": [i > 0 and c.group != columns[i - 1].group for i, c in enumerate(columns)],
         "rows": rows,
         "long": len(table.rows) > LONG,
+        "cards": len(table.rows) * len(table.columns) <= MOST_CARDS,
     }
+
+
+def _without_empty_columns(table: Table) -> Table:
+    """The table with its labels and the columns in which at least one row has something."""
+    kept = [i for i in range(len(table.columns)) if i < table.labels or any(row[i].text for row in table.rows)]
+    rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows)
 
 
 def _recipes(grid: Grid) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from oneofmany.evaluation.statistics import gain
 from oneofmany.report.cells import (
     SAME_ACCURACY,
     Runs,
+    accuracy_cell,
     against,
     commands,
     count_cell,
@@ -17,7 +18,6 @@ from oneofmany.report.cells import (
     number_cell,
     training_cell,
     wilson_cell,
-    with_interval,
 )
 from oneofmany.report.grid import (
     Grid,
@@ -46,16 +46,6 @@ def user_tables(grid: Grid) -> list[Table]:
     return [by_recipe(grid), compared(grid), several_starts(grid), other_data(grid), every_run(grid)]
 
 
-def headlines(grid: Grid) -> list[str]:
-    """One sentence for every task and variant with several objectives: the best and the worst of them."""
-    found = []
-    for label, means, _ in _comparable(grid):
-        high, low = (pick(means, key=lambda objective: means[objective]) for pick in (max, min))
-        best = f"{name_of(high)} answers {means[high]:.2f}\u00a0% of the test queries"
-        found.append(f"{label}: {best}, {name_of(low)} {means[low]:.2f}\u00a0%.")
-    return found
-
-
 def _comparable(grid: Grid) -> Iterator[tuple[str, dict[str, float], dict[str, list[tuple[Record, Evaluation]]]]]:
     """(task and variant, objective -> mean accuracy, objective -> runs) if two objectives share their test queries."""
     for task, variant in dict.fromkeys((record.task, variant_of(record)) for record in grid.runs):
@@ -72,9 +62,9 @@ def by_recipe(grid: Grid) -> Table:
     for records in grid.by_recipe():
         runs = tested(records)
         if runs:
-            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe)]
-            row += [*(_accuracy(runs, subset) for subset in SUBSETS), count_cell(len(runs))]
-            row += [Cell(runs[0][1].data.name), count_cell(runs[0][1].data.queries)]
+            row = [Cell(name_of(records[0].task)), Cell(records[0].recipe, objective=records[0].objective)]
+            row += [*(accuracy_cell(runs, subset) for subset in SUBSETS), count_cell(len(runs))]
+            row += [Cell(runs[0][1].data.name + runs[0][1].judge_mark), count_cell(runs[0][1].data.queries)]
             rows.append((*row, training_cell([record for record, _ in runs])))
     rows.sort(key=lambda row: row[0].text)
     return Table(
@@ -85,16 +75,17 @@ def by_recipe(grid: Grid) -> Table:
             *map(Column, ("seeds", "data", "queries", "training")),
         ),
         tuple(rows),
-        "An answer is right if it is a solution, listed or not; one trajectory. Mean over seeds with Student's t "
-        f"interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries. {SAME_ACCURACY}",
+        f"An answer is right if it is a solution, listed or not{_by_list(grid)}; one trajectory. Mean over seeds with "
+        "Student's t interval (95 %), cut at 0 and 100; with one seed, Wilson's interval over the queries. "
+        f"{SAME_ACCURACY} OS: queries with one solution; MS: queries with several.",
         labels=2,
     )
 
 
-def _accuracy(runs: Runs, subset: Subset) -> Cell:
-    if len(runs) == 1:
-        return wilson_cell(runs[0][1].scores.of(subset), commands(runs))
-    return with_interval(summary_of(runs, subset), commands(runs))
+def _by_list(grid: Grid) -> str:
+    """What is right where there are no rules, if a run has none."""
+    marks = {one.judge_mark for record in grid.all for one in record.evaluations.values()} - {""}
+    return "".join(f"{mark[:-1]}, if its data is marked so)" for mark in marks)
 
 
 def compared(grid: Grid) -> Table:
@@ -157,7 +148,12 @@ def several_starts(grid: Grid) -> Table:
             continue
         about, made = runs[0][1], commands(runs)
         how = [f"{about.steps} steps"] if about.steps else []
-        row = [Cell(recipe), Cell(name), Cell(", ".join([*how, f"{about.starts} starts", f"by {about.choose}"]))]
+        objective = runs[0][0].objective
+        row = [
+            Cell(recipe, objective=objective),
+            Cell(name),
+            Cell(", ".join([*how, f"{about.starts} starts", f"by {about.choose}"])),
+        ]
         for way in WAYS:
             for subset in SUBSETS:
                 shares = [(record, scores_of(one, way).of(subset).accuracy) for record, one in runs]
@@ -188,7 +184,7 @@ def other_data(grid: Grid, shown: Callable[[Record, Evaluation], bool] = lambda 
         if not others:
             continue
         about = others[0][1]
-        words = (recipe, name, about.data.size, about.data.queries, about.steps)
+        words = (recipe, name + about.judge_mark, about.data.size, about.data.queries, about.steps)
         row = [Cell("" if word is None else f"{word:,}" if isinstance(word, int) else word) for word in words]
         row += [mean_and_best(summary_of(others, subset), commands(others)) for subset in SUBSETS]
         rows.append((*row, count_cell(len(others))))
@@ -207,7 +203,11 @@ def every_run(grid: Grid) -> Table:
     rows = []
     for record in grid.all:
         evaluation, dev = test_evaluation(record), dev_score(record)
-        row = [Cell(titled(record, record.name)), number_cell(None if dev < 0 else 100 * dev)]
+        mark = evaluation.judge_mark if evaluation else ""
+        row = [
+            Cell(titled(record, record.name) + mark, objective=record.objective),
+            number_cell(None if dev < 0 else 100 * dev),
+        ]
         made = commands_of([record], [evaluation])
         row += [wilson_cell(evaluation and evaluation.scores.of(subset), made) for subset in SUBSETS]
         for share in (evaluation and evaluation.cell_accuracy, evaluation and evaluation.listed.accuracy):
@@ -220,6 +220,7 @@ def every_run(grid: Grid) -> Table:
         "Every run",
         columns(("run",), (("", ("dev",)), ("test, %", test), ("training", ("updates", "seconds", "device")))),
         tuple(rows),
-        "In brackets Wilson's 95 % interval over the queries. Cells right: agreement with the closest listed solution, "
-        "including givens. Listed: the answer is one of the listed solutions.",
+        "Dev: accuracy on the validation set, which picks the kept weights. In brackets Wilson's 95 % interval over "
+        "the queries. Cells right: agreement with the closest listed solution, including givens. "
+        "Listed: the answer is one of the listed solutions.",
     )

@@ -18,7 +18,8 @@ class Cell:
         numbers: name -> number in full precision, for CSV; a cell "mean (best)" has two.
         commands: those that made the numbers.
         best: whether it is the best of its column and group.
-        tone: ``up`` or ``down`` for a difference of a point or more, else empty.
+        tone: ``right`` or ``wrong`` for a verdict, else empty.
+        objective: shown in the colour of this objective, if it is one of the paper's.
     """
 
     text: str = ""
@@ -26,6 +27,7 @@ class Cell:
     commands: tuple[str, ...] = ()
     best: bool = False
     tone: str = ""
+    objective: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
+from pathlib import Path
 from typing import Any
+
+from oneofmany.files import check_writable, write_whole
 
 LIGHT = {
     "paper": "#ffffff",
@@ -18,10 +22,10 @@ LIGHT = {
     "naive": "#6b7281",
     "random": "#8c564b",
     "unique": "#d55e00",
-    "ccloss": "#aa4499",
+    "ccloss": "#bf3a8f",
     "minloss": "#0072b2",
     "iexplr": "#a88b00",
-    "selectr": "#00855f",
+    "selectr": "#6a3fd0",
     "right": "#00865e",
     "wrong": "#c81e3a",
 }
@@ -34,14 +38,15 @@ DARK = {
     "naive": "#a3acbb",
     "random": "#c99a8d",
     "unique": "#ff934a",
-    "ccloss": "#e08bd3",
+    "ccloss": "#f08bc8",
     "minloss": "#5ab2ee",
     "iexplr": "#e3c846",
-    "selectr": "#3bd4a4",
+    "selectr": "#b79cff",
     "right": "#3bd4a5",
     "wrong": "#ff6b81",
 }
-"""Name -> colour; the colours of LIGHT are distinct, so that a drawing in LIGHT can be recoloured."""
+"""Meaning -> colour. A colour has one meaning in tables, figures and boards: an objective, right, or wrong; everything
+else is ink or muted. The colours of LIGHT are distinct, so that a drawing in LIGHT can be recoloured."""
 
 Theme = dict[str, str]
 
@@ -68,6 +73,16 @@ def css(theme: Theme) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in theme.items())
 
 
+def save_picture(path: str | Path, svg: Callable[[], str], png: Callable[[], bytes], force: bool = False) -> None:
+    """Write the picture whose format the name of the file asks for."""
+    kind = Path(path).suffix.lower()
+    if kind not in (".svg", ".png"):
+        raise ValueError(f"{path}: expected a file name that ends in .svg or .png")
+    check_writable(path, force)
+    data = svg().encode() if kind == ".svg" else png()
+    write_whole(path, lambda beside: beside.write_bytes(data), force)
+
+
 @dataclass(frozen=True)
 class Chart:
     """A figure that can be drawn in any theme.
@@ -86,7 +101,7 @@ class Chart:
     caption: str
     draw: Callable[[Any, Theme], None]
     commands: tuple[str, ...] = ()
-    size: tuple[float, float] = (5.6, 3.5)
+    size: tuple[float, float] = (4.8, 3.2)
 
     @cached_property
     def svg(self) -> str:
@@ -101,7 +116,8 @@ class Chart:
         text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.name}-", text)
         box = re.search(r'viewBox="([^"]*)"', text)
         names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-        return f'<svg viewBox="{box[1] if box else ""}" role="img" {names}>{text[text.index(">") + 1 :].strip()}'
+        about = f'role="img" aria-label="{escape(self.title)}"'
+        return f'<svg viewBox="{box[1] if box else ""}" {about} {names}>{text[text.index(">") + 1 :].strip()}'
 
     def standalone_svg(self) -> str:
         """An SVG file of the figure's size that follows the reader's light or dark mode."""
@@ -109,6 +125,10 @@ class Chart:
         style = f"svg{{{css(LIGHT)}background:var(--paper)}}@media(prefers-color-scheme:dark){{svg{{{css(DARK)}}}}}"
         head, rest = self.svg.split(">", 1)
         return f'{head} width="{width}" height="{height}"><style>' + f"{style}</style>{rest}\n"
+
+    def save(self, path: str | Path, *, dark: bool = False, force: bool = False) -> None:
+        """Write the figure to a file: ``.svg`` for light and dark mode, or ``.png`` for one of them."""
+        save_picture(path, self.standalone_svg, lambda: self.png(DARK if dark else LIGHT), force)
 
     def png(self, theme: Theme) -> bytes:
         """A PNG in one theme."""

@@ -1,0 +1,132 @@
+"""Boards as pictures: what is given, answered and broken can be told apart, in SVG and PNG."""
+
+import io
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from oneofmany.cli import run
+from oneofmany.exact import solve
+from oneofmany.files import FileError
+from oneofmany.pictures import Board, boards_png, boards_svg, save_boards
+from oneofmany.pictures.boards import shapes_of
+from oneofmany.pictures.shapes import Outline, Words
+from oneofmany.problems import Problem, Rule, read_queries
+
+QUERIES = {
+    "nqueens": "3 . . . . . 2 .",
+    "sudoku": "1.........2.4...",
+    "futoshiki": ".2.............. r1c2<r1c3 r3c1<r2c1 r1c1<r4c4",
+}
+
+
+def query_of(task):
+    (query,) = read_queries(task, QUERIES[task])
+    return query
+
+
+def answered(task, wrong=False):
+    """The first solution as a board, or the solution with its last blank changed."""
+    query = query_of(task)
+    values = solve(query.problem, query.values[None], query.relations[None]).of(0)[0].copy()
+    if wrong:
+        last = np.flatnonzero(query.values == 0)[-1]
+        values[last] = values[last] % query.problem.values + 1
+    return Board(query.problem, values, query.relations, query.values > 0)
+
+
+def symbols(board):
+    """The colours of the symbols that stand for values."""
+    _, _, shapes = shapes_of(board)
+    if board.problem.task == "nqueens":
+        return [shape.fill for shape in shapes if isinstance(shape, Outline) and len(shape.points) == 7]
+    return [shape.fill for shape in shapes if isinstance(shape, Words) and len(shape.text) == 1]
+
+
+@pytest.mark.parametrize("task", QUERIES)
+def test_givens_answers_and_broken_rules_have_their_own_colours(task):
+    given = int((query_of(task).values > 0).sum())
+    query = query_of(task)
+    assert symbols(Board(query.problem, query.values, query.relations)) == ["ink"] * given
+    solved = answered(task)
+    assert solved.solved
+    assert sorted(symbols(solved)) == ["ink"] * given + ["right"] * (len(query.values) - given)
+    broken = answered(task, wrong=True)
+    assert not broken.solved
+    assert {"wrong", "muted", "ink"} == set(symbols(broken))
+    assert "break a rule" in broken.words
+
+
+def test_broken_cells_are_those_of_the_rule():
+    query = query_of("nqueens")
+    attacked = Board(query.problem, np.array([3, 3, 0, 0, 0, 0, 0, 0], np.uint8))
+    assert attacked.broken[0] == {0, 1}
+    (one,) = read_queries("futoshiki", "4............... r1c1<r1c2")
+    assert Board(one.problem, one.values, one.relations).broken == ({0, 1}, {(0, 1)})
+    unbroken = [shape for shape in shapes_of(Board(query.problem, query.values))[2] if "wrong" in str(shape)]
+    assert unbroken == []
+
+
+@pytest.mark.parametrize("task", QUERIES)
+def test_svg_is_whole_and_names_what_it_shows(task):
+    text = boards_svg([[answered(task), answered(task, wrong=True)]])
+    tree = ElementTree.fromstring(text)
+    assert tree.attrib["role"] == "img"
+    assert "solved" in tree.attrib["aria-label"]
+    assert "prefers-color-scheme:dark" in text
+    used = set(re.findall(r"var\(--(\w+)\)", text))
+    assert used <= set(re.findall(r"--(\w+):", text))
+    assert not re.findall(r"(?:href|src)=", text)
+
+
+def test_a_title_cannot_become_markup():
+    query = query_of("nqueens")
+    text = boards_svg([[Board(query.problem, query.values, title="<script>&")]])
+    ElementTree.fromstring(text)
+    assert "<script" not in text
+
+
+def test_png_has_the_size_and_the_colours_of_its_mode():
+    from matplotlib.image import imread
+
+    board = answered("sudoku")
+    light, dark = (imread(io.BytesIO(boards_png([[board]], dark=dark))) for dark in (False, True))
+    assert light.shape == dark.shape
+    assert light.shape[0] == light.shape[1] == 2 * (4 * 40 + 28)
+    assert light[0, 0, 0] == 1
+    assert dark[0, 0, 0] < 0.1
+    assert np.array_equal(imread(io.BytesIO(boards_png([[board]]))), light)
+
+
+def test_a_task_of_your_own_has_rows_of_values():
+    problem = Problem("mine", 2, 2, 3, (Rule("column", (0, 3), exact=False),))
+    _, _, shapes = shapes_of(Board(problem, np.array([1, 2], np.uint8)))
+    assert [shape.text for shape in shapes if isinstance(shape, Words)] == ["1", "2"]
+
+
+def test_files(tmp_path):
+    board = answered("nqueens")
+    save_boards(tmp_path / "a.svg", [[board]])
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    with pytest.raises(FileError, match="exists"):
+        save_boards(tmp_path / "a.svg", [[board]])
+    with pytest.raises(ValueError, match=r"\.svg or \.png"):
+        save_boards(tmp_path / "a.gif", [[board]])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
+
+
+def test_show_writes_pictures(tmp_path, capsys):
+    svg, png = tmp_path / "boards.svg", tmp_path / "boards.png"
+    assert run(["show", "nqueens", QUERIES["nqueens"], "--svg", str(svg), "--png", str(png), "--solutions", "2"]) == 0
+    assert capsys.readouterr().out == f"{svg}\n{png}\n"
+    assert "solution 1" in svg.read_text()
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert run(["show", "nqueens", QUERIES["nqueens"], "--svg", str(svg)]) == 2
+    assert "exists" in capsys.readouterr().err
+    assert run(["show", "nqueens", QUERIES["nqueens"], "--svg", str(tmp_path / "boards.gif")]) == 2
+    assert "ends in .svg" in capsys.readouterr().err
+    # Givens that contradict each other are marked.
+    assert run(["show", "nqueens", "3 3 . . . . . .", "--svg", str(svg), "--force"]) == 0
+    assert "2 of them break a rule" in svg.read_text()
