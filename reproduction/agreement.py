@@ -140,7 +140,7 @@ def agreement_by_mean(grid: Grid) -> Table:
                 continue
             row.append(Cell(signed(one.points), {"points": one.points}, test_commands(one.records)))
             row.append(Cell(f"{one.allowed:.2f}", {"points": one.allowed}))
-            row.append(Cell("yes") if one.agrees else Cell("no", tone="down"))
+            row.append(Cell("yes") if one.agrees else Cell("no", tone="wrong"))
         records = next(one.records for one in of_row.values() if one is not None)
         rows.append((*row, seeds_cell(records)))
     each = ("difference", "allowed", "agrees")

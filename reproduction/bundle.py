@@ -46,14 +46,14 @@ def card_of(record: Record, size: int) -> Card:
     on_test = {key: one for key, one in record.evaluations.items() if key.endswith("-test")}
     if not record.finished:
         raise ValueError(f"{record.name} is not finished: continue it with oneofmany train --resume")
-    if f"{record.task}-test" not in on_test:
-        data = f"{record.task}-test"
+    if (data := f"{record.task}-fresh-test") not in on_test:
         raise ValueError(f"{record.name} has no predictions {data}: run `oneofmany evaluate` on that data first")
     return {
         "recipe": record.recipe,
         "objective": record.objective,
         "seed": record.seed,
-        "command": record.command,
+        # Without the names of its folders, which are the default ones.
+        "command": (record.command or "").removesuffix(f" --data data --out runs/{record.name}"),
         "data": {split: _data(about) for split, about in record.data.items()},
         "dev": None if record.dev is None else asdict(record.dev),
         "accuracy": {key: _accuracy(one) for key, one in on_test.items()},
@@ -117,7 +117,7 @@ def _limits(task: str, size: int, measured: set[int]) -> list[str]:
     others = ", ".join(map(str, sorted(measured - {size})))
     falls = f"what falls off at size {others} is in the accuracies" if others else "no other size was measured"
     return [
-        "Answers are not checked: use --fallback exact where every answer must be valid.",
+        "The network does not check its answers; `oneofmany solve` does, and the enumerator replaces wrong ones.",
         f"Trained on {task} of size {size} alone: {falls}.",
         "Measured on the data that the accuracies name; other queries, such as with fewer givens, may be harder.",
     ]
@@ -128,8 +128,11 @@ def _section(path: Path) -> str:
     card = saved.card
     if missing := [key for key in CARD if key not in card]:
         raise FileError(f"{path} has an incomplete card (no {', '.join(missing)}): make it again from its run")
-    first = f"{saved.task}-test"
-    order = sorted(card["accuracy"].items(), key=lambda item: (item[0] != first, item[1]["data"]["size"], item[0]))
+    tests = [f"{saved.task}-test", f"{saved.task}-fresh-test"]
+    order = sorted(
+        card["accuracy"].items(),
+        key=lambda item: (-tests.index(item[0]) if item[0] in tests else 1, item[1]["data"]["size"], item[0]),
+    )
     rows = [["data", "size", "queries", "OS", "MS", "overall"], ["---"] * 6]
     for name, one in order:
         about = one["data"]

@@ -7,28 +7,34 @@ from oneofmany.report.cells import commands
 from oneofmany.report.grid import TASKS, Grid, name_of
 from oneofmany.report.table import Cell, Table, columns
 from reproduction.experiments import LISTED
-from reproduction.ours import MAIN_OBJECTIVE, on
-from reproduction.runs import OUR_VARIANT, ours, train_name
+from reproduction.ours import MAIN_OBJECTIVE, TESTS, TITLES, headline_test, on
+from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours, train_name
 
 
 def conditions(grid: Grid) -> Table:
-    """One column per task: the conditions of its runs in the main table, from their records."""
-    found = {
-        task: runs for task in TASKS if (runs := on(ours(grid).at(task, MAIN_OBJECTIVE, OUR_VARIANT), f"{task}-test"))
-    }
-    made = {task: commands(runs) for task, runs in found.items()}
-    of_task = {task: _conditions(*runs[0]) for task, runs in found.items()}
-    names = list(next(iter(of_task.values()), {}))
+    """One column per task and one for the variant with the checker: the conditions of the main table, from records."""
+    names = {(task, OUR_VARIANT): name_of(task) for task in TASKS}
+    names["sudoku", CHECKER_VARIANT] = "Sudoku, with the checker"
+    found, made = {}, {}
+    for (task, variant), name in names.items():
+        records = ours(grid).at(task, MAIN_OBJECTIVE, variant)
+        test = headline_test(records, TITLES[task])
+        if runs := on(records, test):
+            found[name] = _conditions(*runs[0], TESTS[test].sample)
+            made[name] = commands(runs)
     return Table(
         "conditions",
         "What the headline numbers used",
-        columns(("",), (("", tuple(map(name_of, found))),)),
-        tuple((Cell(name), *(Cell(of_task[task][name], commands=made[task]) for task in found)) for name in names),
+        columns(("",), (("", tuple(found)),)),
+        tuple(
+            (Cell(what), *(Cell(found[name][what], commands=made[name]) for name in found))
+            for what in next(iter(found.values()), {})
+        ),
         "The runs of the main table with MinLoss; all seeds have the same settings.",
     )
 
 
-def _conditions(record: Record, evaluation: Evaluation) -> dict[str, str]:
+def _conditions(record: Record, evaluation: Evaluation, sample: str) -> dict[str, str]:
     """Name of a condition -> what a run used."""
     listed = LISTED.get(train_name(record) or "")
     updates, batch = record.setting("first.updates"), record.setting("first.batch")
@@ -36,6 +42,7 @@ def _conditions(record: Record, evaluation: Evaluation) -> dict[str, str]:
         "rules as input": "yes",
         "rules checker in training": "yes (`discover`)" if record.setting("discover") else "no",
         "rules checker at test time": "no",
+        "settled queries are left out": "yes (`spare_settled`)" if record.setting("spare_settled") else "no",
         "queries with revealed cells": f"{100 * (record.setting('reveal') or 0):.0f} %",
         "listed solutions per training query": "all"
         if listed is None
@@ -44,5 +51,6 @@ def _conditions(record: Record, evaluation: Evaluation) -> dict[str, str]:
         "steps in training": str(record.setting("network.steps")),
         "steps at test time": str(evaluation.steps),
         "starts": str(evaluation.starts),
+        "test set": sample,
         "training": f"{updates:,} updates x {batch:,} queries" if updates and batch else "",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -9,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset
+from oneofmany.pictures.themes import Chart, Theme
 from oneofmany.report.cells import Runs, commands, count_cell
 from oneofmany.report.figures import legend
 from oneofmany.report.grid import Grid, name_of, summarise, summary_of, variant_of
 from oneofmany.report.results import ACCURACIES, WAYS, scores_of
 from oneofmany.report.table import Cell, Column, Table, columns
-from oneofmany.report.themes import Chart, Theme
 from reproduction.cells import accuracy_cells
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, TESTS, method_of, on
 from reproduction.runs import OUR_VARIANT, ours
 
 Panel = tuple[str, dict[int, Runs]]
 """A task's name, and its runs at every x."""
-LINES: dict[Subset, tuple[str, str]] = {"os": ("unique", "s"), "ms": ("minloss", "o")}
+LINES: dict[Subset, tuple[str, str]] = {"os": ("muted", "s"), "ms": ("minloss", "o")}
 """Queries -> colour and marker."""
 
 
@@ -63,7 +64,8 @@ def sizes(grid: Grid) -> Table:
         "Our network on boards of other sizes, accuracy in %",
         (*columns(("task, trained with", "size"), (("", ("givens", "queries")), ACCURACIES)), Column("seeds")),
         tuple(rows),
-        f"{INTERVALS} Trained on 10 queens, 5x5 Futoshiki and 9x9 Sudoku. Givens: their mean number.",
+        f"{INTERVALS} Trained on 10 queens, 5x5 Futoshiki and 9x9 Sudoku. Sizes 11, 6 and 9 are the first test sets. "
+        "Givens: their mean number.",
         labels=2,
     )
 
@@ -193,8 +195,9 @@ def _draw(figure: Any, theme: Theme, panels: Sequence[Panel], log: bool) -> None
         axes.set_title(title, loc="left")
         if log:
             axes.set_xscale("log", base=2)
-        # A narrow panel has room for four labels: with more places, every second one from the end.
-        labels = [str(x) if len(places) < 5 or i % 2 == 0 else "" for i, x in enumerate(reversed(places))][::-1]
+        # A narrow panel has room for four labels: with more places, every second or third one from the end.
+        apart = math.ceil(len(places) / 4)
+        labels = [str(x) if i % apart == 0 else "" for i, x in enumerate(reversed(places))][::-1]
         axes.set_xticks(list(places), labels, fontsize=9)
         axes.minorticks_off()
         axes.grid(axis="x", visible=False)

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from oneofmany.objectives import CCLoss, MinLoss, Naive, Objective
+from oneofmany.pictures.themes import Chart, Theme
 from oneofmany.report.figures import legend
 from oneofmany.report.grid import name_of
-from oneofmany.report.themes import Chart, Theme
 
 POINTS = ((1.0, (1,), 5), (-1.0, (0, 1), 4), (-2.0, (1,), 1))
 """(x, its right labels, number of points)."""

@@ -10,12 +10,14 @@ from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction.cells import accuracy_cells, dev_cells
 from reproduction.differences import changes, different, repeated_runs
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, on
-from reproduction.runs import EXPERIMENTS, OUR_VARIANT, base_of, ours, train_name
+from reproduction.runs import CHECKER_VARIANT, EXPERIMENTS, base_of, ours, train_name
 
 LISTED = {"sudoku-train": 5, "sudoku-all-train": 50}
 """Name of a training set -> the largest number of solutions listed for a query; no query has more than 50."""
 PUZZLE_TRAIN, PUZZLE_TEST = "sudoku-puzzle-train", "sudoku-puzzle-test"
 """Sudokus split by puzzle: grids of one class may be in both."""
+COMPLETION = f"{EXPERIMENTS}/completion-"
+"""How the folders of runs on N-Queens with many solutions begin; they have their own tables."""
 REPEATED = f"{EXPERIMENTS}/repeated"
 """The folder of runs that were made a second time with the same command."""
 _NAMES = tuple(map(name_of, SUBSETS))
@@ -29,10 +31,10 @@ def listed_of(record: Record) -> int:
 
 
 def listed(grid: Grid) -> Table:
-    """Sudoku with up to 1, 2, 5 or all solutions listed; nothing else differs from the recipe."""
+    """Sudoku with the checker and up to 1, 2, 5 or all solutions listed; nothing else differs from the recipe."""
     own = ours(grid)
     groups: dict[int, dict[int, Record]] = {}
-    for record in [*own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), *_only(own, "listed", "training data")]:
+    for record in [*own.at("sudoku", MAIN_OBJECTIVE, CHECKER_VARIANT), *_only(own, "listed", "training data")]:
         if train_name(record) in LISTED:
             groups.setdefault(listed_of(record), {}).setdefault(record.seed, record)
     rows = []
@@ -43,31 +45,31 @@ def listed(grid: Grid) -> Table:
         rows.append((*row, count_cell(len(records)), training_cell(records)))
     return Table(
         "our-listed",
-        "Our network on Sudoku by the number of listed solutions, accuracy in %",
+        "Our network on Sudoku with the checker, by the number of listed solutions, accuracy in %",
         (*columns(("listed solutions",), (("dev", _NAMES), ("test", _NAMES))), Column("seeds"), Column("training")),
         tuple(rows) if len(rows) > 1 else (),
-        f"{INTERVALS} MinLoss. Test is empty for runs that were not evaluated on it.",
+        f"{INTERVALS} MinLoss, trained with the checker (`{CHECKER_VARIANT}`). Test: the first test set.",
     )
 
 
 def by_puzzle(own: Grid) -> list[Record]:
-    """Runs of Sudoku's recipe on data split by puzzle, which have their own table."""
+    """Runs of Sudoku's recipe with the checker on data split by puzzle, which have their own table."""
     found = _only(own, "training data")
     return [record for record in found if train_name(record) == PUZZLE_TRAIN and PUZZLE_TEST in record.evaluations]
 
 
 def _only(own: Grid, *names: str) -> list[Record]:
-    """Experiments that differ from Sudoku's recipe only in these settings."""
-    base = own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT)[:1]
+    """Experiments that differ from Sudoku's recipe with the checker only in these settings."""
+    base = own.at("sudoku", MAIN_OBJECTIVE, CHECKER_VARIANT)[:1]
     return [r for b in base for r in own.apart if base_of(r) == b.recipe and set(different(r, b)) <= {*names}]
 
 
 def experiments(grid: Grid) -> Table:
     """All other experiments, good or bad, compared with the recipe with the same seeds."""
     own = ours(grid)
-    shown = by_puzzle(own)
+    shown = [*by_puzzle(own), *(r for r in own.apart if r.apart == REPEATED or r.apart.startswith(COMPLETION))]
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in (record for record in own.apart if record not in shown and record.apart != REPEATED):
+    for record in (record for record in own.apart if record not in shown):
         groups.setdefault((base_of(record), record.apart.removeprefix(f"{EXPERIMENTS}/")), []).append(record)
     rows = []
     for (recipe, name), records in groups.items():
@@ -95,7 +97,7 @@ def experiments(grid: Grid) -> Table:
 def splits(grid: Grid) -> Table:
     """Sudoku split by grid class, as everywhere else, and split by puzzle, each with its own training and test."""
     own = ours(grid)
-    of_class = on(own.at("sudoku", MAIN_OBJECTIVE, OUR_VARIANT), "sudoku-test")
+    of_class = on(own.at("sudoku", MAIN_OBJECTIVE, CHECKER_VARIANT), "sudoku-test")
     of_puzzle = on(by_puzzle(own), PUZZLE_TEST)
     rows = [
         (Cell(label), count_cell(runs[0][1].data.queries), *accuracy_cells(runs), count_cell(len(runs)))
@@ -107,9 +109,9 @@ def splits(grid: Grid) -> Table:
         "Our network on Sudoku split by grid class and by puzzle, accuracy in %",
         (*columns(("split",), (("", ("queries",)), ACCURACIES)), Column("seeds")),
         tuple(rows),
-        f"{INTERVALS} MinLoss, the same settings; each row is trained and tested on data of its own split. Grids that "
-        "turn into each other by symmetries are one class. A split by puzzle allows queries of one class in both "
-        "training and test; a split by grid class does not.",
+        f"{INTERVALS} MinLoss, trained with the checker (`{CHECKER_VARIANT}`), the same settings; each row is trained "
+        "and tested on data of its own split. Grids that turn into each other by symmetries are one class. A split by "
+        "puzzle allows queries of one class in both training and test; a split by grid class does not.",
     )
 
 

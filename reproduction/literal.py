@@ -9,11 +9,11 @@ from typing import Any
 
 from oneofmany.evaluation.record import SUBSETS, Record
 from oneofmany.evaluation.scores import Score
+from oneofmany.pictures.themes import Chart, Theme
 from oneofmany.report.cells import count_cell, number_cell, test_commands, wilson_cell
 from oneofmany.report.figures import legend
 from oneofmany.report.grid import Grid, commands_of, name_of, tested
 from oneofmany.report.table import Cell, Table, columns, signed
-from oneofmany.report.themes import Chart, Theme
 from reproduction.cells import with_error
 from reproduction.differences import changes
 from reproduction.paper import STANDARD_ERRORS, TABLE_2

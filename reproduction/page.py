@@ -7,22 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from oneofmany.report import Chart, Grid, Section, Table
+from oneofmany.report.answer import Answer
 from oneofmany.report.figures import user_charts
 from oneofmany.report.results import every_run, other_data, several_starts
 from reproduction import paper
 from reproduction.agreement import agreement, agreement_by_mean, ms_order, summary
+from reproduction.answers import reproduction_answer, results_answer
 from reproduction.budgets import cost, schedule
 from reproduction.claims import METHOD, CheckedClaim, check_claims, measured, tally
 from reproduction.comparisons import seed_gains, significance, unique_training
+from reproduction.completion import completion, completion_by_solutions, completion_runs
 from reproduction.conditions import conditions
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
 from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
-from reproduction.figures import page_charts
+from reproduction.figures import page_charts, results_chart
 from reproduction.literal import literal_charts, literal_runs, literal_tests
-from reproduction.ours import each_run, fixed_givens, main_table, objectives
+from reproduction.ours import each_run, fixed_givens, main_table, objectives, same_queries
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
+from reproduction.provenance import provenance
 from reproduction.runs import counting, others, ours, schedules
 from reproduction.tuning import tuning
 from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
@@ -42,12 +46,23 @@ def sections(grid: Grid) -> list[Section]:
         Section("ours", "Our network", our_tables(grid)),
         Section("claims", "The paper's claims", html=claims_html(grid, check_claims(grid))),
         Section("figures", "Figures", charts=all_charts(grid)),
+        Section("provenance", "Where the records come from", [provenance(grid)]),
     ]
+
+
+def answer(grid: Grid) -> Answer:
+    """What the report begins with: how good our network is, how well the paper's means agree, and a figure of both."""
+    first, *how = results_answer(grid).split("\n")[:2]
+    agreeing = reproduction_answer(grid).split("\n")[0]
+    lines = (first.replace(":", "."), *(line[:1].upper() + line[1:] for line in how), agreeing)
+    sentences = [line.replace("**", "") for line in lines if line]
+    note = "OS: queries with one solution. MS: queries with several solutions."
+    return Answer(sentences, results_chart(grid), note) if sentences else Answer()
 
 
 def all_tables(grid: Grid) -> list[Table]:
     """Every table of the report, in order, and the summary of the README."""
-    return [*paper_tables(grid), *our_tables(grid), summary(grid)]
+    return [*paper_tables(grid), *our_tables(grid), summary(grid), provenance(grid)]
 
 
 def paper_tables(grid: Grid) -> list[Table]:
@@ -73,7 +88,9 @@ def our_tables(grid: Grid) -> list[Table]:
     rest = other_data(ours(grid), in_a_table)
     tables = (
         main_table,
+        same_queries,
         conditions,
+        completion,
         each_run,
         objectives,
         sizes,
@@ -83,6 +100,8 @@ def our_tables(grid: Grid) -> list[Table]:
         fixed_givens,
         splits,
         experiments,
+        completion_by_solutions,
+        completion_runs,
     )
     return [
         *(table(grid) for table in (*tables, our_repeated)),
@@ -91,8 +110,9 @@ def our_tables(grid: Grid) -> list[Table]:
 
 
 def all_charts(grid: Grid) -> list[Chart]:
-    """Every figure with numbers, in order."""
-    return [*page_charts(grid), *user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), example_chart()]
+    """Every other figure with numbers, in order."""
+    shown = [chart for chart in page_charts(grid) if chart.name != "results"]  # the page begins with it
+    return [*shown, *user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), example_chart()]
 
 
 def claims_html(grid: Grid, claims: Sequence[CheckedClaim]) -> str:

@@ -19,12 +19,13 @@ from typing import Any
 from oneofmany.files import FileError
 from oneofmany.report import Grid, Table
 from oneofmany.report.page import render
+from reproduction import measured as measured_recipes
 from reproduction.answers import ANSWERS
 from reproduction.bundle import markdown as cards
 from reproduction.claims import check_claims, claims_markdown, measured
 from reproduction.commands import FILE, commands_page
 from reproduction.figures import page_charts
-from reproduction.page import all_tables, sections
+from reproduction.page import all_tables, answer, sections
 from reproduction.runs import counting, read_published
 
 ROOT = Path(__file__).parents[1]
@@ -97,7 +98,7 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
 
 
 def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
-    """README.md, every page of the docs and the file of commands, each with the text that the records give."""
+    """README.md, the pages of the docs, the commands and the minutes of recipes, with what the records give."""
     tables = all_tables(grid)
     # The README is for a first look: the pages that it links to name the commands.
     short = {table.name: block(table) for table in tables}
@@ -109,6 +110,7 @@ def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
     yield root / FILE, commands_page(tables)
+    yield root / measured_recipes.FILE, measured_recipes.measured_json([*grid.runs, *grid.apart])
 
 
 def stale(root: Path = ROOT) -> list[str]:
@@ -139,8 +141,9 @@ def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
     parts = sections(grid)
     if not pictures:
         parts = [replace(part, charts=[replace(chart, draw=_nothing) for chart in part.charts]) for part in parts]
+    first = answer(grid) if pictures else replace(answer(grid), chart=None)
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(render(grid, parts, title=TITLE), encoding="utf-8")
+    out.write_text(render(grid, parts, title=TITLE, answer=first), encoding="utf-8")
 
 
 def _nothing(figure: Any, theme: dict[str, str]) -> None:

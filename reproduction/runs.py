@@ -20,6 +20,8 @@ PAPER_VARIANTS = ("", "large-batch", TABLE_2)
 """Variants in the paper's tables: its literal settings, larger batches, and the settings that dev chose."""
 OUR_VARIANT = "equivariant"
 """Recipes ``TASK/OBJECTIVE/equivariant``; ``equivariant-flags`` sees inequalities like the paper's NLM."""
+CHECKER_VARIANT = f"{OUR_VARIANT}-checker"
+"""Recipes ``sudoku/OBJECTIVE/equivariant-checker``: trained with the rules checker (``discover``)."""
 LITERAL, TUNING, CONTROLS, EXPERIMENTS = "literal", "tuning", "controls", "experiments"
 """Folders of records that are kept apart from the runs that count and never replace them."""
 UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}

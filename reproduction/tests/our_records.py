@@ -9,6 +9,7 @@ from oneofmany.report.grid import OBJECTIVES
 from report.records import changed, fake_evaluation, fake_record
 from reproduction.paper import SEEDS
 
+CHECKER = "sudoku/minloss/equivariant-checker"
 SIZES = {"nqueens": (11, 12, 14, 16, 20), "futoshiki": (6, 9), "sudoku": (9, 16)}
 """Of the test set, then of others."""
 
@@ -36,7 +37,8 @@ def our_evaluations(rng, task, queries=90, better=0.0):
         )
 
     first, *others = SIZES[task]
-    found = {f"{task}-test": one(f"{task}-test", first, 0.95), f"{task}-dev": one(f"{task}-dev", first, 0.95)}
+    found = {name: one(name, first, 0.92) for name in (f"{task}-test", f"{task}-dev")}
+    found[f"{task}-fresh-test"] = one(f"{task}-fresh-test", first, 0.9)
     if task == "futoshiki":
         found["futoshiki-20-blanks-test"] = one("futoshiki-20-blanks-test", first, 0.9)
     for size in others:
@@ -52,7 +54,7 @@ def our_evaluations(rng, task, queries=90, better=0.0):
 
 
 def our_runs(queries=90):
-    """records/ours: MinLoss with three seeds on every task, the flags, every other objective with one."""
+    """records/ours: MinLoss with three seeds, also with the checker; the flags and every other objective with one."""
     rng = np.random.default_rng(0)
     records = []
     for task in SIZES:
@@ -67,6 +69,11 @@ def our_runs(queries=90):
     flags = our_evaluations(rng, "futoshiki", queries, better=-0.15)
     flags = {name: flags[name] for name in ("futoshiki-test", "futoshiki-20-blanks-test")}
     records.append(settings(fake_record("futoshiki/minloss/equivariant-flags", 42, flags, network="equivariant")))
+    for seed in SEEDS:
+        found = our_evaluations(rng, "sudoku", queries, better=0.01)
+        found = {"sudoku-test": found["sudoku-test"]}
+        record = fake_record(CHECKER, seed, found, dev=0.9 + 0.01 * rng.random(), network="equivariant")
+        records.append(settings(record, discover=True))
     return records
 
 
@@ -77,15 +84,16 @@ def experiment(name, recipe, dev, train=None, evaluations=None, **changes):
 
 
 def our_experiments(queries=90):
-    """records/experiments: other numbers of listed solutions, what did not help, a split by puzzle, a repetition."""
+    """records/experiments: listed solutions, what did not help, a split by puzzle, a repetition, many solutions."""
     everything = DataInfo("sudoku-all-train", "all", 20_000)
     return [
-        experiment("listed-1", "sudoku/minloss/equivariant", 0.8, listed=1),
-        experiment("listed-2", "sudoku/minloss/equivariant", 0.85, listed=2),
-        experiment("listed-all", "sudoku/minloss/equivariant", 0.95, train=everything),
+        experiment("listed-1", CHECKER, 0.8, listed=1, discover=True),
+        experiment("listed-2", CHECKER, 0.85, listed=2, discover=True),
+        experiment("listed-all", CHECKER, 0.95, train=everything, discover=True),
         experiment("no-burn-in", "nqueens/minloss/equivariant", 0.7, burn_in=[0]),
         split_by_puzzle(),
         repetition(queries),
+        *many_solutions(),
     ]
 
 
@@ -103,4 +111,32 @@ def split_by_puzzle(**changes):
         name: fake_evaluation(valid, np.arange(40) % 2 + 1, task="sudoku", size=9, name=name)
         for name, valid in (("sudoku-puzzle-test", np.arange(40) % 4 > 0), ("sudoku-test", np.zeros(40)))
     }
-    return experiment("split-by-puzzle", "sudoku/minloss/equivariant", 0.97, train, evaluations, **changes)
+    return experiment("split-by-puzzle", CHECKER, 0.97, train, evaluations, **{"discover": True} | changes)
+
+
+def many_solutions(queries=40):
+    """experiments/completion-...: two seeds of every board and split, each query answered from 20 starts."""
+    rng = np.random.default_rng(2)
+    records = []
+    for size in (8, 10):
+        for split in ("", "-by-class"):
+            total = rng.integers(1, 30, queries)
+            for seed in SEEDS[:2]:
+                folder, data = f"completion-{size}{split}", f"nqueens-completion-{size}{split}-test"
+                valid = rng.random(queries) < 0.9
+                evaluation = fake_evaluation(
+                    valid,
+                    total,
+                    size=size,
+                    name=data,
+                    starts=20,
+                    checked=valid,
+                    chosen=valid,
+                    distinct=np.where(valid, rng.integers(1, np.minimum(total, 20) + 1), 0).astype(np.int32),
+                    command=f"oneofmany evaluate RUN data/{data}.safetensors --starts=20",
+                )
+                recipe = f"nqueens/minloss/equivariant/{folder}"
+                evaluations = {f"{data}-starts20": replace(evaluation, name=f"{data}-starts20")}
+                record = fake_record(recipe, seed, evaluations, dev=0.9, network="equivariant")
+                records.append(replace(settings(record, follow_noise=3.0), apart=f"experiments/{folder}"))
+    return records

@@ -1,31 +1,218 @@
 """What the pages say about the checker and the other conditions is true of the recipes."""
 
-from oneofmany.recipes import recipe
+import re
+from pathlib import Path
+
+import pytest
+
+import oneofmany
+from oneofmany.recipes import matching, recipe, recipes
 from oneofmany.report import Grid
 from oneofmany.report.grid import TASKS, name_of
+from oneofmany.training.settings import CHOOSING
 from reproduction.conditions import conditions
+from reproduction.figures import page_charts
 from reproduction.ours import main_table, training_with_checker
-from reproduction.runs import ours, read_published
+from reproduction.page import all_charts, all_tables
+from reproduction.runs import CHECKER_VARIANT, ours, read_published
 
+ROOT = Path(__file__).parents[2]
 GRID = Grid.of(read_published())
-RECIPES = {task: recipe(f"{task}/minloss/equivariant") for task in TASKS}
+RECIPES = {name_of(task): recipe(f"{task}/minloss/equivariant") for task in TASKS}
+RECIPES["Sudoku, with the checker"] = recipe(f"sudoku/minloss/{CHECKER_VARIANT}")
+CHECKED = {name for name, settings in recipes().items() if settings.discover}
+"""The recipes that use the rules checker in training."""
 
 
 def test_every_condition_is_that_of_the_recipe():
     table = conditions(GRID)
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
-    assert [column.name for column in table.columns[1:]] == [name_of(task) for task in TASKS]
+    assert [column.name for column in table.columns[1:]] == list(RECIPES)
     for place, settings in enumerate(RECIPES.values()):
         assert rows["rules checker in training"][place].startswith("yes" if settings.discover else "no")
+        assert rows["settled queries are left out"][place].startswith("yes" if settings.spare_settled else "no")
         assert rows["queries with revealed cells"][place] == f"{100 * settings.reveal:.0f} %"
+        assert rows["burn-in steps"][place] == ", ".join(map(str, settings.burn_in))
         assert rows["steps at test time"][place] == str(settings.network.test_steps)
         assert rows["training"][place].startswith(f"{settings.first.updates:,} updates x {settings.first.batch}")
+    assert rows["test set"] == ["fresh", "fresh", "fresh", "first"]
 
 
-def test_the_sentence_about_the_checker_names_the_tasks_that_used_it():
+def test_the_sentence_about_the_checker_names_the_runs_that_used_it():
     sentence = training_with_checker(ours(GRID).runs)
     assert sentence in main_table(GRID).note
-    used = [name_of(task) for task, settings in RECIPES.items() if settings.discover]
-    assert used == ["Sudoku"]
-    assert all((name_of(task) in sentence) == (name_of(task) in used) for task in TASKS)
-    assert "No checker in training" in training_with_checker([])
+    assert "only Sudoku “MinLoss, with the checker” used" in sentence
+    assert {record.recipe for record in ours(GRID).runs if record.setting("discover")} == {
+        record.recipe for record in ours(GRID).runs if record.recipe in CHECKED
+    }
+    assert training_with_checker([]) == "No checker in training."
+
+
+def only(pattern):
+    """Exactly the recipes of this pattern use the checker; experiments that change one of them do too."""
+    return set(matching(pattern)) | set(matching(f"{pattern}/*")) == CHECKED != set()
+
+
+def none(*patterns):
+    """There are such recipes, and none of them uses the checker."""
+    return all(matching(one) and not CHECKED & set(matching(one)) for one in patterns)
+
+
+def choosing():
+    """The checker goes with the objectives that choose among listed solutions, and with no other."""
+    return {recipes()[name].objective for name in CHECKED} == set(CHOOSING)
+
+
+def bundled_without():
+    return all(oneofmany.load(task).card["recipe"] not in CHECKED for task in TASKS)
+
+
+def all_with(*names):
+    """The records of these folders were all trained with the checker."""
+    found = [r for r in GRID.apart if r.apart.split("/")[-1] in names]
+    return bool(found) and all(r.setting("discover") for r in found)
+
+
+def headline_without():
+    return none("*/minloss/equivariant") and not any(
+        record.setting("discover") for task in TASKS for record in GRID.at(task, "minloss", "equivariant")
+    )
+
+
+def on_the_first_test():
+    found = [record for record in GRID.runs if record.recipe in CHECKED or record.recipe.endswith("-flags")]
+    return len(found) >= 4 and not any("fresh" in name for record in found for name in record.evaluations)
+
+
+OTHER_ROWS = (("futoshiki/minloss/equivariant", "flags"), ("sudoku/minloss/equivariant", "checker"))
+CLAIMS = {
+    # README.md, results.md, captions
+    "In training, only Sudoku “MinLoss, with the checker” used": lambda: only("sudoku/*/equivariant-checker"),
+    "No checker in training": headline_without,
+    "which is the only one trained with the rules checker": lambda: only("sudoku/*/equivariant-checker"),
+    "its earlier runs compared objectives trained with the rules checker to objectives trained without it": choosing,
+    "These runs are of the variant that is trained with the rules checker": lambda: all_with(
+        "listed-1", "listed-2", "listed-all"
+    ),
+    "MinLoss, trained with the checker (`equivariant-checker`)": lambda: all_with(
+        "listed-1", "listed-2", "listed-all", "split-by-puzzle"
+    ),
+    "Here the recipe with the checker is trained and tested": lambda: all_with("split-by-puzzle"),
+    "with flags or the checker: on the first tests": on_the_first_test,
+    "It was tested on the first test set only, and stands here to show what the checker gives": on_the_first_test,
+    "Each row of the first table is one recipe": lambda: (
+        {record.recipe for record in ours(GRID).runs if record.objective == "minloss"}
+        == {*matching("*/minloss/equivariant"), *(f"{task}-{more}" for task, more in OTHER_ROWS)}
+    ),
+    "| rules checker in training | no | no | no | yes (`discover`) |": lambda: (
+        [one.discover for one in RECIPES.values()] == [False, False, False, True]
+    ),
+    # faq.md, weights.md
+    "The bundled networks and our headline results were trained without the rules checker": lambda: (
+        bundled_without() and headline_without()
+    ),
+    "Only the recipes `sudoku/OBJECTIVE/equivariant-checker` use it": lambda: only("sudoku/*/equivariant-checker"),
+    "Do I need rules, or a checker, to train": lambda: none("*/*", "*/*/table-2", "*/*/tiny", "*/*/equivariant"),
+    "All three are trained with MinLoss and without the rules checker": bundled_without,
+    # deviations-and-errata.md
+    "It uses the rule checker, which the paper says is not available": lambda: bool(CHECKED),
+    "The paper's recipes do not use it, and neither do our `TASK/OBJECTIVE/equivariant` recipes": lambda: none(
+        "*/*", "*/*/large-batch", "*/*/table-2", "*/*/table-2/*", "*/*/tuning/*", "*/*/equivariant", "*/*/equivariant/*"
+    ),
+    "The recipes `sudoku/OBJECTIVE/equivariant-checker` do (`discover`, for the objectives that choose": choosing,
+    # training.md
+    "| beyond the paper |": lambda: bool(CHECKED),
+    "`discover` adds a valid answer of the network": lambda: bool(CHECKED),
+    "Without `discover`, a network that has found an unlisted solution is pulled away from it": lambda: bool(CHECKED),
+    "`spare_settled` does without the checker": lambda: not any(recipes()[name].spare_settled for name in CHECKED),
+    "It works with the same objectives and network as `discover`, and excludes it": lambda: (
+        not any(recipes()[name].spare_settled for name in CHECKED)
+    ),
+    "The recipes `sudoku/OBJECTIVE/equivariant` use it for these objectives, without a checker": lambda: all(
+        recipe(f"sudoku/{objective}/equivariant").spare_settled for objective in CHOOSING
+    ),
+}
+"""Part of a sentence about the checker in training -> whether it is true of the recipes."""
+ABOUT = re.compile(r"checker|discover", re.IGNORECASE)
+ELSEWHERE = (
+    "rules checker at test time",
+    "no checker at test time",
+    "No checker is used at test time",
+    "chosen with the checker",
+    "With the checker: any start is a solution",
+    "Chosen with the checker",
+    "The checker is strict",
+    "The authors' checker accepts",
+    "the vectorised checker",
+    "The checker, the enumerator",
+    "Checker, givens, enumerator",
+    "--answer both",
+    "oneofmany.testing",
+    "a checker, which a user may not have",
+)
+"""Parts of sentences about the checker at test time, or about its code."""
+
+
+def sentences(text):
+    """The sentences of a page or caption that name the checker, and those about recipes in the same paragraph.
+
+    A row of a table is a sentence.
+    """
+    text = re.sub(r"```.*?```|<!--.*?-->", "", text, flags=re.DOTALL)
+    rows = [[line] for line in text.splitlines() if line.startswith("|")]
+    prose = re.sub(r"^\|.*$", "\n", text, flags=re.MULTILINE)
+    blocks = [" ".join(block.split()) for block in re.split(r"\n\s*\n|\n(?=\* |#)", prose)]
+    parts = [re.split(r"(?<=[.:?])\**\s+(?=[A-Z“`*])", block) for block in blocks if ABOUT.search(block)]
+    found = [
+        one for block in [*parts, *rows] for one in block if ABOUT.search(one) or (block in parts and "recipe" in one)
+    ]
+    return [one for one in found if not any(part in one for part in ELSEWHERE)]
+
+
+def pages():
+    paths = [
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs/objectives").glob("*.md")),
+    ]
+    yield from ((path.name, path.read_text(encoding="utf-8")) for path in paths)
+    # Rows of tables hold no claims but the conditions; recipes are named in them.
+    for table in all_tables(GRID):
+        yield f"caption of {table.name}", table.note
+    for chart in (*page_charts(GRID), *all_charts(GRID)):
+        yield f"caption of {chart.name}", chart.caption
+
+
+def is_result(sentence):
+    """Whether it is a row of numbers of a recipe, which claims nothing about the checker beyond the recipe's name."""
+    return sentence.startswith("|") and bool(
+        re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker \|", sentence)
+    )
+
+
+def test_every_sentence_about_the_checker_is_true_of_the_recipes():
+    """A new sentence needs an entry in CLAIMS with what it claims; an entry without a sentence is removed."""
+    met = set()
+    for name, text in pages():
+        for sentence in sentences(text):
+            if is_result(sentence):
+                continue
+            found = {part for part in CLAIMS if part in sentence}
+            assert found, f"{name}: what does this claim about the recipes? {sentence}"
+            met |= found
+    assert met == set(CLAIMS)
+    for part, holds in CLAIMS.items():
+        assert holds(), part
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Our Sudoku networks were trained with the rules checker.",
+        "All recipes use `discover`.",
+        "* A list: the network sees the checker's verdict.",
+    ],
+)
+def test_a_sentence_that_nobody_checked_is_found(sentence):
+    assert sentences(f"Text.\n\n{sentence} More text.") != []
+    assert not any(part in sentence for part in CLAIMS)

@@ -11,7 +11,7 @@ from reproduction.answers import ANSWERS, reproduction_answer, results_answer
 from reproduction.claims import check_claims
 from reproduction.example2 import boundaries
 from reproduction.figures import reproduction_chart, results_chart
-from reproduction.ours import main_table
+from reproduction.ours import main_table, same_queries
 from reproduction.page import all_charts
 from reproduction.paper import EXAMPLE_2_BOUNDARY, STANDARD_ERRORS, TABLE_2
 from reproduction.publish import read_grid
@@ -66,13 +66,17 @@ def test_the_figure_of_table_2_has_both_means_of_every_objective():
 
 
 def test_the_figure_of_our_network_shows_the_main_table():
-    grid = Grid.of(our_runs(queries=30))
+    grid = Grid.of([*our_runs(queries=30), *table_2()])
     chart = results_chart(grid)
-    shown = {row[1].text: row for row in main_table(grid).rows if row[0].text == "Futoshiki 6, 18 blanks"}
+    rows = [*same_queries(grid).rows, *main_table(grid).rows]
+    shown = {row[1].text: row for row in rows if row[0].text == "Futoshiki 6, 18 blanks"}
     for row, column in ((2, 2), (3, 3)):
         assert points_of(chart, 0, "ours")[row].mean == shown["MinLoss"][column].numbers["mean"]
         assert points_of(chart, 0, "flags")[row].mean == shown["MinLoss, flags"][column].numbers["mean"]
-        assert f"{points_of(chart, 0, 'paper')[row].mean:.2f}" == shown["the paper's best: NLM, SelectR"][column].text
+        assert f"{points_of(chart, 0, 'paper')[row].mean:.2f}" == shown["NLM with SelectR, published"][column].text
+        again = shown["the paper's NLM with SelectR, trained by us"][column].numbers["mean"]
+        assert points_of(chart, 0, "again")[row].mean == again
+    assert set(points_of(chart, 0, "checker")) == {4, 5}
     assert results_chart(Grid.of([])) is reproduction_chart(Grid.of([])) is None
 
 
@@ -91,9 +95,13 @@ def test_answers_count_what_the_tables_count():
     verdicts = [claim.ours.verdict for claim in check_claims(grid)]
     counts = [verdicts.count(verdict) for verdict in (SUPPORTED, CONTRADICTED, UNDECIDED)]
     assert re.search("15 claims, {} (is|are) supported, {} contradicted and {} undecided at".format(*counts), text)
-    text = results_answer(Grid.of(our_runs(queries=30)))
-    for row in main_table(Grid.of(our_runs(queries=30))).rows:
+    grid = Grid.of([*our_runs(queries=30), *table_2()])
+    text = results_answer(grid)
+    for row in main_table(grid).rows:
         if row[0].text != "Futoshiki 6, 20 blanks" and row[1].text == "MinLoss":
             assert f"**{row[4].numbers['mean']:.2f} %**" in text
-    assert "(paper: 85.21 %)" in text
+    again = next(row for row in same_queries(grid).rows if row[1].text.startswith("the paper's RRN"))
+    assert f"against {again[4].numbers['mean']:.2f} % (published: 85.21 %)" in text
+    assert "read once" in text
+    assert "No checker in training." in text
     assert [answer(Grid.of([])) for answer in ANSWERS.values()] == ["", ""]

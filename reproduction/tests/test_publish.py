@@ -18,6 +18,7 @@ from reproduction.answers import ANSWERS
 from reproduction.claims import check_claims, claims_markdown
 from reproduction.commands import FILE
 from reproduction.figures import page_charts
+from reproduction.measured import FILE as MEASURED
 from reproduction.ours import each_run, main_table
 from reproduction.page import all_tables, paper_tables
 from reproduction.publish import FIGURES, NOTHING, export, publish, read_grid, stale, write_page
@@ -45,7 +46,7 @@ def test_every_table_is_on_one_page():
     tables = {table.name for table in all_tables(Grid.of([]))}
     assert len(names) == len(set(names))
     assert set(names) == (tables - {"reproduction"}) | {"claims", "weights", *ANSWERS}
-    assert MARK.findall((ROOT / "README.md").read_text()) == ["ours", "conditions", "reproduction"]
+    assert MARK.findall((ROOT / "README.md").read_text()) == ["ours", "conditions", "same-queries", "reproduction"]
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.stem)
@@ -69,7 +70,7 @@ def test_the_answer_is_on_the_first_screen(page, first):
 
 def test_figures_are_there():
     drawn = {chart.name for chart in page_charts(read_grid())}
-    files = {path.stem for path in (ROOT / FIGURES).iterdir()}
+    files = {path.stem for path in (ROOT / FIGURES).glob("*.svg")}
     used = {name for path in DOCS for name in re.findall(r"\(figures/([\w-]+)\.svg\)", path.read_text())}
     assert drawn == files == used
 
@@ -180,7 +181,7 @@ def root(tmp_path):
 
 
 def test_pages_without_results_say_so(root):
-    assert publish(root) == ["README.md", "docs/page.md", str(FILE)]
+    assert publish(root) == ["README.md", "docs/page.md", str(FILE), str(MEASURED)]
     page = (root / "docs" / "page.md").read_text()
     assert page.count("Nothing has been measured here yet.") == 2
     assert "```text\n$ python x.py\n# a machine\n```\nbelow" in page
@@ -192,7 +193,7 @@ def test_pages_follow_the_records(root, capsys):
     publish(root)
     runs, others = [r for r in our_runs(queries=30) if r.task != "futoshiki"], our_experiments(30)
     write(root / "reproduction" / "records", [*runs, *others], "ours")
-    assert stale(root) == ["README.md", "docs/page.md", str(FILE)]
+    assert stale(root) == ["README.md", "docs/page.md", str(FILE), str(MEASURED)]
     publish(root)
     assert stale(root) == []
     listed = commands_in((root / FILE).read_text())
@@ -209,11 +210,11 @@ def test_pages_follow_the_records(root, capsys):
     # The same records give the same bytes.
     assert publish(root) == []
     assert (root / "docs" / "report.html").read_text() == report
-    (root / "README.md").write_text((root / "README.md").read_text().replace("85.21", "99.50"))
+    (root / "README.md").write_text((root / "README.md").read_text().replace("| 123 s", "| 12 s"))
     assert stale(root) == ["README.md"]
     publish(root)
     next((root / "reproduction" / "records" / "ours").glob("sudoku-minloss-*-42.json")).unlink()
-    assert stale(root) == ["README.md", "docs/page.md", str(FILE)]
+    assert stale(root) == ["README.md", "docs/page.md", str(FILE), str(MEASURED)]
     assert capsys.readouterr().err == ""
 
 
