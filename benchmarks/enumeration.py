@@ -15,8 +15,7 @@ import numpy as np
 from measuring import timed
 from oneofmany.data.sudoku import make_minimal, random_grids
 from oneofmany.exact import count, solve
-from oneofmany.problems import sudoku
-from oneofmany.problems.tasks.task import parse_cells
+from oneofmany.problems import read_queries, sudoku
 
 MULTIPLE = 51
 
@@ -118,7 +117,7 @@ def main() -> None:
     problem = sudoku()
     rng = np.random.default_rng(0)
     if arguments.clues:
-        puzzles = np.stack([parse_cells(line, 9) for line in arguments.clues.read_text().split()])
+        puzzles = np.stack([query.values for query in read_queries("sudoku", arguments.clues.read_text(), 9)])
     else:
         puzzles = make_minimal(problem, random_grids(problem, 4096, rng), rng)
     count(problem, puzzles[:2], limit=2)  # compile

@@ -21,6 +21,7 @@ import reference
 
 import oneofmany
 from oneofmany.cli import run
+from oneofmany.playground import write_playground
 from reproduction.publish import read_grid, write_page
 
 project = "oneofmany"
@@ -94,9 +95,10 @@ def link_commands(app, page: str, source: list[str]) -> None:
     source[0] = source[0].replace("](../reproduction/records/COMMANDS.md", "](commands.md")
 
 
-def write_report(app, error: Exception | None) -> None:
-    """Put the report of the published records beside the pages, which link to it."""
+def write_pages(app, error: Exception | None) -> None:
+    """Put the report of the published records and the playground beside the pages, which link to them."""
     if error is None and app.builder.format == "html":
+        write_playground(Path(app.outdir) / "play.html", force=True)
         write_page(read_grid(), Path(app.outdir) / "report.html", pictures=app.config.report_pictures)
 
 
@@ -105,7 +107,7 @@ def setup(app) -> None:
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     reference.setup(app)
     app.add_config_value("report_pictures", True, "html", bool)
-    app.connect("build-finished", write_report)
+    app.connect("build-finished", write_pages)
     app.connect("source-read", link_commands)
     app.add_directive("command-help", CommandHelp)
     app.add_source_suffix(".ipynb", "notebook")
