@@ -3,8 +3,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PAGE := src/oneofmany/playground/page
 
-.PHONY: demo test test-slow lint hooks docs results benchmark wheel clean
+.PHONY: demo test test-slow lint hooks docs results playground kernel benchmark wheel clean
 
 demo: .venv/installed
 	$(BIN)/oneofmany demo
@@ -29,6 +30,17 @@ docs: .venv/installed
 
 results: .venv/installed
 	$(BIN)/python -m reproduction
+
+# Golden vectors and page of the playground, from the bundled weights.
+playground: .venv/installed
+	$(BIN)/python -m reproduction.playground
+
+# The playground's kernel, from its source: needs clang and lld (tested: version 14).
+kernel:
+	clang --target=wasm32 -O3 -msimd128 -ffreestanding -nostdlib -fvisibility=hidden \
+		-Wl,--no-entry -Wl,--export-dynamic -Wl,--export=__heap_base -Wl,--import-memory -Wl,--strip-all \
+		-o $(PAGE)/kernel.wasm $(PAGE)/kernel.c
+	chmod 644 $(PAGE)/kernel.wasm
 
 benchmark: .venv/installed
 	$(BIN)/python benchmarks/enumeration.py

@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from oneofmany.problems import TASKS
+
 torch.set_num_threads(1)
 settings.register_profile(
     "oneofmany",
@@ -18,6 +20,15 @@ settings.register_profile(
 settings.load_profile("oneofmany")
 
 REFERENCE = Path(os.environ.get("ONEOFMANY_REFERENCE", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(autouse=True)
+def only_known_tasks():
+    """Forget the tasks that a test adds."""
+    before = dict(TASKS)
+    yield
+    TASKS.clear()
+    TASKS.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,13 @@ from oneofmany.training.settings import PhaseSettings, SelectorTraining, Setting
 
 NETWORKS = {
     "equivariant": NetworkSettings("equivariant", width=8, steps=3),
+    "transformer": NetworkSettings("transformer", width=8, depth=1, steps=3, heads=2),
     "rrn": NetworkSettings("rrn", width=8, steps=3, dropout=0.2),
     "nlm": NetworkSettings("nlm", width=4, depth=3),
 }
 SELECTORS = {
     "equivariant": SelectorSettings("equivariant", width=4, depth=1),
+    "transformer": SelectorSettings("transformer", width=8, depth=1),
     "rrn": SelectorSettings("cnn"),
     "nlm": SelectorSettings("nlm", width=4, depth=2),
 }

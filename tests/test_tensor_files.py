@@ -43,8 +43,11 @@ def test_a_network_has_the_bytes_it_always_had(tmp_path):
     with safetensors.safe_open(tmp_path / "w", framework="pt") as file:
         header = json.loads(file.metadata()["oneofmany"])
     assert header["card"] == {"by": "Zoë"}
-    assert header.keys() == {"format", "version", "task", "size", "options", "network", "card"}
+    assert header.keys() == {"format", "version", "task", "size", "options", "network", "card", "checksum"}
     weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    about = {key: value for key, value in header.items() if key != "checksum"}
+    arrays = {name: tensor.numpy() for name, tensor in weights.items()}
+    assert sealed(about, weights) == sealed(about, arrays) == header
     assert (tmp_path / "w").read_bytes() == literal(weights, header)
 
 

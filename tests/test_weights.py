@@ -15,6 +15,7 @@ from oneofmany.data.nqueens import build_nqueens
 from oneofmany.evaluation import evaluate_run
 from oneofmany.evaluation.predictions import load_predictions
 from oneofmany.problems import TASKS
+from oneofmany.tensor_files import read_tensors
 from reproduction import bundle
 
 BUNDLED = sorted(bundle.WEIGHTS.glob("*.safetensors"))
@@ -34,7 +35,7 @@ def check_card(saved):
         assert about["name"]
         assert about["checksum"].startswith("sha256:")
         assert about["queries"] > 0
-    assert f"{saved.task}-test" in card["accuracy"]
+    assert f"{saved.task}-fresh-test" in card["accuracy"]
     for one in card["accuracy"].values():
         for part in ("correct", "total"):
             assert one["os"][part] + one["ms"][part] == one["overall"][part]
@@ -42,7 +43,7 @@ def check_card(saved):
     assert 0 <= card["dev"]["overall"] <= 1
     assert card["command"].startswith("oneofmany train ")
     assert card["licence"] == "Apache-2.0"
-    assert any("--fallback exact" in sentence for sentence in card["limits"])
+    assert any("does not check its answers" in sentence for sentence in card["limits"])
     assert any(f"size {saved.size} alone" in sentence for sentence in card["limits"])
 
 
@@ -52,7 +53,7 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     shutil.copytree(made() / "minloss", folder / "run")
     build_nqueens(8, 4, 50, seed=5).save(folder / "nqueens8-test.safetensors")
-    evaluate_run(folder / "run", made() / "test.safetensors", name="nqueens-test")
+    evaluate_run(folder / "run", made() / "test.safetensors", name="nqueens-fresh-test")
     evaluate_run(folder / "run", folder / "nqueens8-test.safetensors")
     evaluate_run(folder / "run", made() / "dev.safetensors", steps=2)
     return folder / "run"
@@ -65,6 +66,8 @@ def test_a_bundled_network_is_small_and_loads_by_the_name_of_its_task(path):
     saved = oneofmany.load(path.stem)
     assert saved.task == path.stem
     check_card(saved)
+    header, _ = read_tensors(path, otherwise="not a network", newest=1, framework="numpy")
+    assert header["checksum"].startswith("sha256:")
 
 
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.stem)
@@ -72,8 +75,9 @@ def test_solve_uses_the_bundled_network(path, capsys):
     query = EASY[path.stem](oneofmany.load(path).size)
     answers = []
     for arguments in ([], ["--weights", str(path)]):
-        assert run(["solve", path.stem, query, "--json", "--steps", "8", *arguments]) == 0
+        code = run(["solve", path.stem, query, "--json", "--steps", "8", "--answer", "network", *arguments])
         answers.append(json.loads(capsys.readouterr().out))
+        assert code == int(not answers[-1]["valid"])
     default, named = answers
     assert default["source"] == "network"
     assert [default[key] for key in ("solution", "log_probability")] == [
@@ -90,7 +94,7 @@ def test_a_bundle_is_the_runs_network_with_its_card(finished, tmp_path):
     assert mine.keys() == theirs.keys()
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)
     assert saved.settings == oneofmany.load(finished).settings
-    assert list(saved.card["accuracy"]) == ["nqueens-test", "nqueens8-test"]
+    assert list(saved.card["accuracy"]) == ["nqueens-fresh-test", "nqueens8-test"]
     for name, one in saved.card["accuracy"].items():
         outcomes, about = load_predictions(finished / "predictions" / f"{name}.safetensors")
         ms = outcomes.total > 1
@@ -116,16 +120,16 @@ def test_what_is_refused(finished, tmp_path, monkeypatch, capsys):
     shutil.copytree(finished, unfinished)
     (unfinished / "result.json").unlink()
     shutil.copytree(finished, unevaluated)
-    (unevaluated / "predictions" / "nqueens-test.safetensors").unlink()
+    (unevaluated / "predictions" / "nqueens-fresh-test.safetensors").unlink()
 
     def refuse(message, *arguments):
         assert bundle.main(["--out", str(out), *map(str, arguments)]) == 2
         assert message in capsys.readouterr().err
 
     refuse("is not finished", unfinished)
-    refuse("no predictions nqueens-test", unevaluated)
+    refuse("no predictions nqueens-fresh-test", unevaluated)
     refuse("a second run of nqueens", finished, finished)
-    refuse("no predictions nqueens-test", finished, unevaluated)
+    refuse("no predictions nqueens-fresh-test", finished, unevaluated)
     refuse("is not a directory", finished, "--out", tmp_path / "nowhere")
     refuse("neither a run folder nor a record", tmp_path / "nothing")
     with monkeypatch.context() as patch:
@@ -146,7 +150,7 @@ def test_cards_for_people(finished, tmp_path, monkeypatch, capsys):
     card = oneofmany.load(tmp_path / "nqueens.safetensors").card
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == list(card["accuracy"])
-    right = card["accuracy"]["nqueens-test"]["overall"]["correct"]
+    right = card["accuracy"]["nqueens-fresh-test"]["overall"]["correct"]
     assert f"| {100 * right / QUERIES:.2f} ({right} of {QUERIES}) |" in rows[0]
     assert all(sentence in text for sentence in (*card["limits"], card["command"], card["recipe"]))
     monkeypatch.setattr("oneofmany.solving.bundled", lambda task: tmp_path / f"{task}.safetensors")

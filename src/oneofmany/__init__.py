@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -10,16 +10,25 @@ if TYPE_CHECKING:
     import torch
 
     from oneofmany.networks.saved import SavedNetwork
+    from oneofmany.solving import solve
+
+__all__ = ["load", "solve"]
 
 __version__ = "0.1.0"
 
 
 def load(name: str | Path, *, device: torch.device | str = "cpu") -> SavedNetwork:
     """Load a trained network: a bundled one by the name of its task, a weights file, or a run folder's best weights."""
+    from oneofmany.networks.saved import load_network
+
+    return load_network(weights_file(name), device=device)
+
+
+def weights_file(name: str | Path) -> Path:
+    """Return the weights file of that name: a bundled network's, the file itself, or a run folder's best weights."""
     from pathlib import Path
 
     from oneofmany.files import FileError
-    from oneofmany.networks.saved import load_network
 
     bundled = Path(__file__).parent / "weights"
     path = Path(name)
@@ -28,4 +37,13 @@ def load(name: str | Path, *, device: torch.device | str = "cpu") -> SavedNetwor
         if not path.is_file():
             names = ", ".join(sorted(file.stem for file in bundled.glob("*.safetensors"))) or "none yet"
             raise FileError(f"{name} is neither a file, a run folder nor a bundled network (bundled: {names})")
-    return load_network(path / "weights.safetensors" if path.is_dir() else path, device=device)
+    return path / "weights.safetensors" if path.is_dir() else path
+
+
+def __getattr__(name: str) -> Any:
+    """Load ``solve`` when it is first used."""
+    if name == "solve":
+        from oneofmany.solving import solve
+
+        return solve
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

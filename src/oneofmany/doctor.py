@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from importlib import metadata
 from typing import Any
 
@@ -32,19 +30,18 @@ def examine() -> Facts:
     """Return versions, devices, speeds and the state of the bundled weights, ready for JSON. Takes a few seconds."""
     devices = _safely(_devices)
     places = ["cpu", *(f"cuda:{i}" for i in range(len(devices.get("cuda", ()))))]
-    with ExitStack() as afterwards:
-        return {
-            "versions": {
-                "oneofmany": oneofmany.__version__,
-                "python": platform.python_version(),
-                **{name: _version(name) for name in (*NEEDED, *OPTIONAL, "triton")},
-            },
-            "devices": devices,
-            "numba_cache": _safely(_numba_cache, afterwards),  # before anything is compiled
-            "enumerator": _safely(_enumerator),
-            "training_step": {place: _safely(_training_step, place) for place in places},
-            "weights": _safely(_weights),
-        }
+    return {
+        "versions": {
+            "oneofmany": oneofmany.__version__,
+            "python": platform.python_version(),
+            **{name: _version(name) for name in (*NEEDED, *OPTIONAL, "triton")},
+        },
+        "devices": devices,
+        "numba_cache": _safely(_numba_cache),
+        "enumerator": _safely(_enumerator),
+        "training_step": {place: _safely(_training_step, place) for place in places},
+        "weights": _safely(_weights),
+    }
 
 
 def works(facts: Facts) -> bool:
@@ -81,29 +78,19 @@ def _devices() -> Facts:
     }
 
 
-def _numba_cache(afterwards: ExitStack) -> Facts:
-    """Return the folder where numba caches compiled code; if there is none, use a temporary one until ``afterwards``.
+def _numba_cache() -> Facts:
+    """Return the folder where numba keeps compiled code, and a note if it is not the usual one or there is none."""
+    from oneofmany.compiled import cache_folder, temporary_folder
 
-    Without a cache folder numba refuses to compile, and every part that uses the enumerator would look broken.
-    """
-    from numba import njit
-    from numba.core import config
-
-    try:
-        kept: Any = njit(cache=True)(_compiled)
-        return {"folder": kept.stats.cache_path}
-    except RuntimeError:
-        settings: Any = config
-        afterwards.callback(setattr, settings, "CACHE_DIR", settings.CACHE_DIR)
-        settings.CACHE_DIR = afterwards.enter_context(tempfile.TemporaryDirectory(prefix="oneofmany-"))
-    raise RuntimeError(
-        "numba cannot cache compiled code next to the package or in the home directory, but exact search needs it: "
-        "set NUMBA_CACHE_DIR to a writable folder"
-    )
-
-
-def _compiled() -> None:
-    """A function for numba to cache."""
+    folder = cache_folder()
+    cannot = "neither the package nor the home directory can be written"
+    if folder is None:
+        note = f"{cannot}, nor the temporary files, so every command compiles again: set NUMBA_CACHE_DIR to a folder"
+        return {"folder": None, "note": note}
+    temporary = temporary_folder()
+    if temporary is not None and folder.is_relative_to(temporary):
+        return {"folder": str(folder), "note": f"{cannot}, so it is among the temporary files"}
+    return {"folder": str(folder), "note": None}
 
 
 def _enumerator() -> Facts:
@@ -155,17 +142,19 @@ def _weights() -> Facts:
 
 
 def _weights_of(task: str) -> Facts:
-    from oneofmany.solving import bundled
+    from oneofmany.networks.headers import read_weights
+    from oneofmany.solving import bundled, load_network
 
     if not bundled(task).is_file():
         return {"bundled": False}
-    saved = oneofmany.load(bundled(task))
-    on_test = saved.card.get("accuracy", {}).get(f"{task}-test")
+    saved = load_network(bundled(task))
+    accuracy = saved.card.get("accuracy", {})
+    on_test = accuracy.get(f"{task}-fresh-test") or accuracy.get(f"{task}-test")
     return {
         "bundled": True,
         "network": saved.settings.kind,
         "size": saved.size,
-        "parameters": sum(one.numel() for one in saved.network.parameters()),
+        "parameters": sum(one.size for one in read_weights(bundled(task), None, "numpy").tensors.values()),
         "recipe": saved.card.get("recipe"),
         "test": on_test and on_test["overall"],
     }

@@ -21,8 +21,11 @@ class OptionalPackage:
 
 OPTIONAL = {
     "jinja2": OptionalPackage("report", "the HTML report"),
-    "matplotlib": OptionalPackage("report", "the figures of the report"),
+    "matplotlib": OptionalPackage("report", "figures and PNG files"),
     "pyarrow": OptionalPackage("parquet", "Parquet files"),
+    "ray": OptionalPackage("ray", "--launcher ray"),
+    "submitit": OptionalPackage("slurm", "--launcher slurm"),
+    "optuna": OptionalPackage("tune", "oneofmany tune"),
     "tensorboard": OptionalPackage("tensorboard", "train --tensorboard"),
 }
 """Optional packages by the name under which they are imported."""

@@ -7,13 +7,25 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import tempfile
+import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # Windows: temporary files of killed processes stay
+    fcntl = None
+
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
 """Errors of a full or failing disk. They stay ``OSError``, since the caller's input is not at fault."""
+
+PART = ".part"
+"""The end of the names of temporary files."""
+DAY = 24 * 60 * 60
 
 
 class FileError(ValueError):
@@ -21,10 +33,15 @@ class FileError(ValueError):
 
 
 def check_writable(path: str | Path, force: bool = False) -> Path:
-    """Raise now, before hours of work, what ``write_whole`` would raise at the end."""
+    """Raise now, before hours of work, what ``write_whole`` would raise at the end; return the file, without links."""
     path = Path(path)
     if path.is_dir():
         raise FileError(f"{path} is a directory: name a file")
+    if path.exists() and not path.is_file():
+        raise FileError(f"{path} is not a regular file, and it is never replaced: choose another name")
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
+    _delete_left(path)
     if path.exists() and not force:
         raise FileError(f"{path} exists: choose another name, or overwrite it with --force")
     parent = path.parent
@@ -45,9 +62,7 @@ def check_writable(path: str | Path, force: bool = False) -> Path:
 def write_whole(path: str | Path, write: Callable[[Path], object], force: bool = False) -> None:
     """Let ``write`` fill a temporary file, then move it to ``path`` in one step; on any error nothing changes."""
     path = check_writable(path, force)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    beside = Path(name)
+    handle, beside = _temporary(path)
     try:
         write(beside)
         with beside.open("rb") as file:
@@ -64,6 +79,56 @@ def write_whole(path: str | Path, write: Callable[[Path], object], force: bool =
             os.close(folder)
     finally:
         beside.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _temporary(path: Path) -> tuple[int, Path]:
+    """Create a locked temporary file next to ``path``.
+
+    A process holds the lock of its file until it ends, so a file that can be locked has no process any more.
+    """
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=f".{_machine()}{PART}", dir=path.parent)
+        # Another process may have taken it for a left one before it was locked.
+        if not _locked(handle, wait=True) or os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)
+
+
+def _delete_left(path: Path) -> None:
+    """Delete the temporary files of ``path`` that killed processes left."""
+    with contextlib.suppress(OSError):  # a folder that cannot be listed
+        for left in path.parent.iterdir():
+            if left.name.startswith(f".{path.name}.") and left.name.endswith(PART):
+                _delete_unlocked(left)
+
+
+def _delete_unlocked(left: Path) -> None:
+    with contextlib.suppress(OSError), left.open("rb+") as file:
+        # Network storage may not pass locks on to other machines, so their files are deleted after a day only.
+        here = left.name.endswith(f".{_machine()}{PART}")
+        if (here or time.time() - left.stat().st_mtime > DAY) and _locked(file.fileno(), wait=False):
+            left.unlink()
+
+
+@cache
+def _machine() -> str:
+    """A short name of this running system, on which locks work."""
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")
+    except OSError:
+        name = platform.node()
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+def _locked(handle: int, wait: bool) -> bool:
+    """Lock an open file; False if another process holds the lock, or if the file system has no locks."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return fcntl is not None
 
 
 def _link_or_rename(beside: Path, path: Path) -> None:

@@ -66,5 +66,5 @@ def check_task(task: Task, sizes: Sequence[int], *, seed: int = 0, limit: int = 
 def _keeps_rules(problem: Problem, answer: np.ndarray) -> bool:
     """Check the rules one by one: answer int64 [R], values 0..V-1."""
     taken = {variable * problem.values + int(value) for variable, value in enumerate(answer)}
-    numbers = [(len(taken & set(rule.choices)), rule.exact) for rule in problem.rules]
-    return all(number == 1 if exact else number <= 1 for number, exact in numbers)
+    sums = [sum(weight for choice, weight in rule.weighed() if choice in taken) for rule in problem.rules]
+    return all(low <= s <= high for s, (low, high) in zip(sums, (r.bounds for r in problem.rules), strict=True))

@@ -23,8 +23,8 @@ from small_runs import files, small, write_data
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 COMMAND_PAGE = (DOCS / "command-line.md").read_text()
-NOT_RUN = ("doctor", "demo")
-"""Examples that take longer: the doctor has a test of its own, and .ci/run runs the demo."""
+NOT_RUN = ("doctor", "demo", "play")
+"""Examples that take longer or open a browser: doctor and play have tests of their own, and .ci/run runs the demo."""
 
 
 def names(tree, before=""):
@@ -45,8 +45,8 @@ def site(tmp_path_factory):
 
 
 def pages(site):
-    """The pages that Sphinx made: all but the report."""
-    found = [page for page in sorted(site.rglob("*.html")) if page.name != "report.html"]
+    """The pages that Sphinx made: all but the report and the playground."""
+    found = [page for page in sorted(site.rglob("*.html")) if page.name not in ("report.html", "play.html")]
     assert len(found) > 30
     return found
 
@@ -54,6 +54,11 @@ def pages(site):
 def test_the_report_is_a_page_of_its_own(site):
     assert 'id="show-table-2-accuracy"' in (site / "report.html").read_text()
     assert 'href="report.html"' in (site / "results.html").read_text()
+
+
+def test_the_playground_is_a_page_of_its_own(site):
+    assert '<script type="text/plain" id="worker">' in (site / "play.html").read_text()
+    assert 'href="play.html"' in (site / "playground.html").read_text()
 
 
 class References(HTMLParser):

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NAME = f"oneofmany-{oneofmany.__version__}"
-KINDS = {".py", ".typed", ".safetensors", ".html", ".css", ".js"}
+KINDS = {".json", ".py", ".typed", ".safetensors", ".html", ".css", ".js", ".mjs", ".c", ".wasm"}
 """The allowed files of the package: anything else was included by accident."""
 WHERE = """
 import json, sys
@@ -69,7 +69,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     about = {f"{NAME}.dist-info/{file}" for file in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
     assert names == package_files() | about | {f"{NAME}.dist-info/licenses/LICENSE"}
     assert {Path(name).suffix for name in package_files()} <= KINDS
-    assert not [name for name in names if "reproduction" in name or "records" in name]
+    data = {name for name in package_files() if name.endswith(".json")}
+    assert data == {"oneofmany/recipes/measured.json", "oneofmany/playground/accuracy.json"}
+    assert not [name for name in names if "reproduction" in name or "/records/" in name]
     assert "oneofmany/py.typed" in names
     assert wheel.name == f"{NAME}-py3-none-any.whl"
 
@@ -90,7 +92,10 @@ def test_what_the_wheel_says_about_itself(built):
     assert needed == set(PROJECT["dependencies"])
     assert {name_of(entry) for entry in needed} == {"torch", "numpy", "safetensors", "numba", "scipy", "tyro", "rich"}
     assert {name_of(entry) for entry in needed} == set(NEEDED)
-    assert set(about.get_all("Provides-Extra")) == {"report", "parquet", "tensorboard", "all", "docs", "dev"}
+    assert set(about.get_all("Provides-Extra")) == {
+        *("report", "parquet", "tensorboard", "slurm", "ray", "tune"),
+        *("ecosystem", "all", "docs", "dev"),
+    }
     extras = {(extra, name_of(entry)) for entry in entries for extra in re.findall(r"extra == '(\w+)'", entry)}
     assert {name for extra, name in extras if extra == "report"} == {"matplotlib", "jinja2"}
     assert {(package.extra, name) for name, package in OPTIONAL.items()} <= extras
