@@ -222,10 +222,15 @@ class Record:
         return str(self.environment.get("device") or "")
 
     @property
+    def revisions(self) -> set[str]:
+        """The revisions of the source tree that trained and evaluated the run; a + marks uncommitted changes."""
+        made_in = [self.environment, *(evaluation.environment for evaluation in self.evaluations.values())]
+        return {str((environment or {}).get("revision") or "") for environment in made_in} - {""}
+
+    @property
     def dirty(self) -> bool:
         """Whether the run or one of its evaluations was made with uncommitted changes in the source tree."""
-        made_in = [self.environment, *(evaluation.environment for evaluation in self.evaluations.values())]
-        return any(str((environment or {}).get("revision") or "").endswith("+") for environment in made_in)
+        return any(revision.endswith("+") for revision in self.revisions)
 
     def setting(self, name: str) -> Any:
         """A setting by its full name, ``first.lr``; None if the run's version has no such setting."""
