@@ -47,11 +47,11 @@ def provenance(grid: Grid) -> Table:
             Column("recipes (seeds) of those"),
         ),
         tuple(rows),
-        f"{len(_dirty(grid.all))} of the {len(grid.all)} records come from a dirty commit: training or an evaluation ran "
-        "with changes that were not committed, so the revision that the record names may lack a part of the code. "
+        f"{len(_dirty(grid.all))} of the {len(grid.all)} records come from a dirty commit: training or an evaluation "
+        "ran with changes that were not committed, so the revision that the record names may lack a part of the code. "
         f"{len(_lost(grid.all))} come from a clean commit that is not in the history any more, because its branch was "
-        "lost; the same changes were committed again later, but the exact tree cannot be looked up. All others come from "
-        "a clean commit in the history.",
+        "lost; the same changes were committed again later, but the exact tree cannot be looked up. All others come "
+        "from a clean commit in the history.",
     )
 
 
