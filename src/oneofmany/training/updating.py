@@ -61,8 +61,7 @@ class Updater:
         self.rows = group.rows(phase.settings.batch)
         self.takes = arguments_of(learners.network)
         self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=self.device)
-        # Shapes of sequences, and of rules of the queries' own, differ from batch to batch.
-        captures = settings.network.kind not in SEQUENCES and getattr(data, "own", None) is None
+        captures = settings.network.kind not in SEQUENCES and not _has_structures(data)
         self.capturing = settings.capture and captures and self.device.type == "cuda" and group.size == 1
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]] = {}
         self._warm: dict[int, int] = {}
@@ -316,3 +315,12 @@ def _on_side_stream(work: Callable[[], None]) -> None:
     with torch.cuda.stream(side):
         work()
     torch.cuda.current_stream().wait_stream(side)
+
+
+def _has_structures(data: Any) -> bool:
+    """Whether queries bring rules of their own or relations a != b: the host waits for sizes, as it does for sequences.
+
+    A captured graph cannot contain that.
+    """
+    unequal = data.relations is not None and data.problem.relation != "<"
+    return data.own is not None or unequal

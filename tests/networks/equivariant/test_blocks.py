@@ -1,6 +1,8 @@
 """Queries with their own rules in one batch: the answers of each query alone, and rules with weights and bounds."""
 
+import gc
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from oneofmany.networks import EquivariantNetwork, EquivariantSelector, predict
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
 from oneofmany.networks.equivariant.rules import refusal
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
-from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, total
+from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
 from structures import cages, edges, graphs
 
 
@@ -39,6 +41,52 @@ def test_a_batch_gives_what_each_query_gives_alone(make):
     torch.cat(each, 1).square().mean().backward()
     for found, parameter in zip(gradients, network.parameters(), strict=True):
         torch.testing.assert_close(found, parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+def ordered(size):
+    """Futoshiki with relations among its rules, and cages."""
+    plain = futoshiki(size, [(0, 1), (4, 2), (1, 5)])
+    return replace(plain, rules=plain.rules + tuple(cage("cage", [0, 3], size, 4)), relation_kind="inequality")
+
+
+@pytest.mark.parametrize("problem", [sudoku(2, 2), ordered(3)], ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_own_rules_are_the_same_rules(problem, share):
+    """Any part of a problem's rules can be the queries' own: logits and gradients stay."""
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    own = [rule.kind not in ("variable", "cell") and rng.random() < share for rule in problem.rules]
+    rest = tuple(rule for rule, is_own in zip(problem.rules, own, strict=True) if not is_own)
+    moved = [rule for rule, is_own in zip(problem.rules, own, strict=True) if is_own]
+    kinds = tuple(dict.fromkeys(rule.kind for rule in moved if not rule.linear))
+    bare = replace(problem, rules=rest, own_kinds=kinds, own_sums=tuple({r.kind for r in moved if r.linear}))
+    network = EquivariantNetwork(problem, width=8, steps=3)
+    query = torch.randint(0, problem.values + 1, (4, problem.variables))
+    none = torch.zeros(4, 0)
+    listed = none[..., None].expand(-1, -1, problem.variables).long()
+    batch = Batch(query, listed, none.bool(), none.sum(1).long(), problem)
+    rules = OwnRules.of([moved] * 4).to(query.device)
+    other = replace(batch, problem=bare, own=rules, rows=torch.tensor([3, 0, 2, 1]))
+    noise = torch.randn(network.noise_shape(batch))
+    made, expected = network(other, noise=noise), network(batch, noise=noise)
+    torch.testing.assert_close(made, expected, atol=1e-5, rtol=1e-4)
+    parameters = list(network.parameters())
+    found, wanted = (torch.autograd.grad(x.square().mean(), parameters, allow_unused=True) for x in (made, expected))
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-3)
+    order = torch.randperm(4)
+    torch.testing.assert_close(network(other[order], noise=noise[order]), made[:, order], atol=1e-5, rtol=1e-4)
+
+
+def test_tables_do_not_keep_their_problem_alive():
+    graph = Problem("graph", 1, 3, 3, (), relation_kind="edge", relation="!=")
+    none = torch.zeros(1, 0)
+    batch = Batch(torch.zeros(1, 3).long(), none[..., None].expand(-1, -1, 3).long(), none.bool(), none.sum(1), graph)
+    EquivariantNetwork(graph, width=4, steps=1)(replace(batch, relations=torch.tensor([[[0, 1]]])))
+    gone = ref(graph)
+    del graph, batch
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize("make", [graphs, cages])

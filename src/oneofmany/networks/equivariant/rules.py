@@ -23,7 +23,7 @@ class RuleArrays:
         rules: int64 [C, D], each choice's rules, padded with 0.
         slot: int64 [C, D], the choice's column in ``members`` of that rule, -1 for padding.
         spread: float32 [C, D], the weight of each rule's answer to the choice, 0 for padding: for each kind the mean
-            over the choice's rules of that kind; for the relations' kind the sum divided by V.
+            over the choice's rules of that kind; for the kind of relations a < b the sum divided by V.
         back: float32 [G, W], the same weights from the side of the rules.
         kinds: (kind, number of rules) in the order of the rules.
     """
@@ -67,8 +67,8 @@ def rule_arrays(problem: Problem) -> RuleArrays:
 
     pair = choice * len(problem.kinds) + kind[rule]
     siblings = np.bincount(pair)[pair]
-    if problem.relation_kind is not None:
-        siblings[kind[rule] == problem.kinds.index(problem.relation_kind)] = problem.values
+    if (ordered := ordered_kind(problem)) is not None:
+        siblings[kind[rule] == problem.kinds.index(ordered)] = problem.values
     share = np.float32(1) / siblings.astype(np.float32)
     back = np.zeros(members.shape, np.float32)
     back[rule, slot] = share
@@ -82,6 +82,11 @@ def rule_arrays(problem: Problem) -> RuleArrays:
         back=back,
         kinds=tuple((name, count) for name, count in zip(problem.kinds, counts, strict=True) if count),
     )
+
+
+def ordered_kind(problem: Problem) -> str | None:
+    """Return the kind of relations a < b, whose answers are summed and divided by V; None if there are none."""
+    return problem.relation_kind if problem.relation == "<" else None
 
 
 def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:
