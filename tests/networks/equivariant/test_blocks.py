@@ -11,7 +11,6 @@ import torch
 from oneofmany.data import DeviceData
 from oneofmany.networks import EquivariantNetwork, EquivariantSelector, predict
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
-from oneofmany.networks.equivariant.rules import refusal
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
 from structures import cages, edges, graphs
@@ -215,7 +214,6 @@ def test_networks_say_what_they_cannot_answer():
     flags = EquivariantNetwork(graph, width=4, inequalities="flags")
     assert "a != b need" in str(flags.accepts(graph, np.array([[0, 1]])))
     assert EquivariantNetwork(graph, width=4).accepts(graph, np.array([[0, 1]])) is None
-    assert "a != b need" in str(refusal(graph, np.array([[0, 1]]), ("variable", "edge"), "rules", "graph 1"))
 
 
 def test_relations_that_differ_are_the_rules_that_they_imply():

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.rules import ordered_kind, sum_kinds, used_kinds
+from oneofmany.networks.equivariant.rules import ordered_kind, sum_arrays, sum_kinds, used_kinds
 from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, rule_tables, spans
 from oneofmany.problems import Batch, OwnRules, Problem
 from oneofmany.problems.own_rules import DTYPES
@@ -124,34 +124,26 @@ class _Sums:
         high: np.ndarray,
         Q: int,
     ) -> None:
-        V, self.kinds = problem.values, sum_kinds(problem)
+        self.kinds = sum_kinds(problem)
         rules = np.flatnonzero(linear)
         rules = rules[np.argsort(query[rules], kind="stable")]
         place = np.zeros(len(kind), np.int64)
         place[rules] = np.arange(len(rules))
-        own = linear[rule]
-        of_entry, choice, weight = place[rule[own]], choices[own], weights[own].astype(np.float64)
-        groups, group = np.unique(of_entry * problem.variables + choice // V, return_inverse=True)
-        of_group, variable = groups // problem.variables, groups % problem.variables
-        table = np.zeros((len(groups), V))
-        table[group, choice % V] = weight
-        scale = np.zeros(len(rules))
-        np.maximum.at(scale, of_entry, np.abs(weight))
-        owner = query[rules]
+        own, owner = linear[rule], query[rules]
+        sums = sum_arrays(problem, place[rule[own]], choices[own], weights[own], low[rules], high[rules])
 
         def placed(array: np.ndarray) -> Tensor:
             return torch.as_tensor(array.astype(np.float32) if array.dtype.kind == "f" else array, device=device)
 
-        self.weights = placed(table / scale[of_group][:, None])
-        self.low, self.high = placed(low[rules] / scale), placed(high[rules] / scale)
+        self.weights, self.low, self.high = placed(sums.weights), placed(sums.low), placed(sums.high)
         self.kind = placed(np.array([self.kinds.index(name) for name in kind[rules]], np.int64))
-        self.variable, self.rule = placed(variable), placed(of_group)
-        sizes = np.bincount(of_group, minlength=len(rules))
+        self.variable, self.rule = placed(sums.variable), placed(sums.rule)
+        sizes = np.bincount(sums.rule, minlength=len(rules))
         self.first_group, self.size = placed(np.cumsum(sizes) - sizes), placed(sizes)
         self.rules = _lists(np.bincount(owner, minlength=Q), device)
-        self.groups = _lists(np.bincount(owner[of_group], minlength=Q), device)
+        self.groups = _lists(np.bincount(owner[sums.rule], minlength=Q), device)
         self.widest = int(sizes.max())
-        self.degree = _largest_degree(owner[of_group], variable, Q)
+        self.degree = _largest_degree(owner[sums.rule], sums.variable, Q)
         self.variables = problem.variables
 
     def tables(self, rows: Tensor | None, blocks: int) -> SumTables:

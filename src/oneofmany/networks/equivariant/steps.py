@@ -16,7 +16,8 @@ from oneofmany.networks.equivariant.plain import (
     top_over_rules,
     unrolled,
 )
-from oneofmany.networks.equivariant.sums import FEATURES, beliefs, sum_features
+from oneofmany.networks.equivariant.rules import FEATURES
+from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 from oneofmany.networks.kernels import autocasts, takes_triton
 
