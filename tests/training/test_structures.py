@@ -30,7 +30,11 @@ def saved(data, path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("make", "objective"),
-    [*((cages, objective) for objective in OBJECTIVES), (graphs, "selectr"), (sums, "minloss"), (sums, "selectr")],
+    [
+        *((cages, objective) for objective in (*OBJECTIVES, "rules")),
+        *((graphs, objective) for objective in ("selectr", "rules")),
+        *((sums, objective) for objective in ("minloss", "selectr", "rules")),
+    ],
 )
 def test_every_objective_trains(make, objective, tmp_path, monkeypatch):
     data = make(24, seed=1)

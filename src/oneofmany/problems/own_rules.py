@@ -110,6 +110,11 @@ class OwnRules:
         placed = {name: torch.as_tensor(getattr(self, name), device=device).long() for name in DTYPES}
         return replace(self, **placed)
 
+    def on_host(self) -> OwnRules:
+        """Return the same rules as arrays of NumPy."""
+        arrays = {name: getattr(self, name) for name in DTYPES}
+        return replace(self, **{k: a if isinstance(a, np.ndarray) else a.cpu().numpy() for k, a in arrays.items()})
+
     def checked(self, problem: Problem) -> OwnRules:
         """Return the rules with the right types; raises ValueError unless they are rules of this problem's queries."""
         own = replace(self, **{name: np.ascontiguousarray(getattr(self, name), t) for name, t in DTYPES.items()})

@@ -17,7 +17,6 @@ from torch import Tensor
 from oneofmany.networks.equivariant.rules import ordered_kind, sum_arrays, sum_kinds, used_kinds
 from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, rule_tables, spans
 from oneofmany.problems import Batch, OwnRules, Problem
-from oneofmany.problems.own_rules import DTYPES
 
 DEGREES = 4
 """The number of relations at a choice is rounded up to a multiple of this, so that few shapes are compiled."""
@@ -66,7 +65,7 @@ class _Prepared:
         self.problem, self.device = ref(problem), device  # the problem may be the key that this is kept under
         # What all queries share comes last, as the rules of one more query.
         shared = OwnRules.of([problem.rules])
-        every = [shared] if own is None else [_on_host(own), shared]
+        every = [shared] if own is None else [own.on_host(), shared]
         Q = sum(map(len, every))
         query = np.concatenate([np.repeat(np.arange(len(o)), np.diff(o.offsets)) for o in every])
         query[len(query) - len(shared.kind) :] = Q - 1
@@ -294,10 +293,6 @@ def _reversed(members: Tensor, kind: Tensor, rows: int, degree: int, kinds: int)
         return made[:-1]
 
     return table(rule, 0), table(slot, -1), table(1 / siblings[pair], 0)
-
-
-def _on_host(own: OwnRules) -> OwnRules:
-    return replace(own, **{name: getattr(own, name).cpu().numpy() for name in DTYPES})
 
 
 def _largest_degree(query: np.ndarray, row: np.ndarray, Q: int) -> int:
