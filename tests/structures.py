@@ -3,7 +3,7 @@
 import numpy as np
 
 from oneofmany.data.listing import list_solutions
-from oneofmany.problems import OwnRules, Problem, Rule, cage, futoshiki
+from oneofmany.problems import OwnRules, Problem, Rule, cage, futoshiki, total
 
 
 def edges(pairs, colours):
@@ -38,3 +38,16 @@ def cages(number, seed, size=4):
         shown = rng.random(size * size) < 0.3
         row[shown] = grid[shown]
     return list_solutions(problem, query, None, {"builder": "cages"}, seed=seed, own=OwnRules.of(rules))
+
+
+def sums(number, seed, size=3):
+    """Squares of values 1 to 4 whose rows and columns have the same sum: rules with bounds that all queries share."""
+    rng = np.random.default_rng(seed)
+    lines = [*np.arange(size * size).reshape(size, size), *np.arange(size * size).reshape(size, size).T]
+    rules = [rule for line in lines for rule in total("line", line.tolist(), 4, low=7, high=7)]
+    problem = Problem("sums", size, size * size, 4, tuple(rules))
+    query = np.zeros((number, size * size), np.uint8)
+    for row in query:
+        shown = rng.permutation(size * size)[:2]
+        row[shown] = rng.integers(1, 5, 2)
+    return list_solutions(problem, query, None, {"builder": "sums"}, seed=seed)

@@ -40,9 +40,16 @@ class Prediction:
     every_start: Tensor
 
 
-def draw_noise(network: TakesNoise, batch: Batch, generator: torch.Generator) -> Tensor:
+Draw = Callable[[tuple[int, ...]], Tensor]
+"""Draws standard normal noise of a shape, on any device."""
+
+
+def draw_noise(network: TakesNoise, batch: Batch, generator: torch.Generator | Draw) -> Tensor:
     """Draw standard normal noise of the network's ``noise_shape`` and move it to the batch's device."""
-    return torch.randn(network.noise_shape(batch), generator=generator, device=generator.device).to(batch.query.device)
+    shape = network.noise_shape(batch)
+    if isinstance(generator, torch.Generator):
+        return torch.randn(shape, generator=generator, device=generator.device).to(batch.query.device)
+    return generator(shape).to(batch.query.device)
 
 
 def predict(
@@ -51,7 +58,7 @@ def predict(
     *,
     steps: int | None = None,
     starts: int = 1,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | Draw | None = None,
     choose: StartCriterion = "residual",
     patience: int | None = None,
     compact: bool = True,
@@ -64,7 +71,8 @@ def predict(
         batch: the queries; solutions and mask are not used.
         steps: at most this many steps, possibly more than in training; the network's own number by default.
         starts: number of noisy starts per query.
-        generator: source of the noise; None runs a single start without noise.
+        generator: source of the noise, or a function that draws noise of a shape; None runs a single start without
+            noise.
         choose: which start answers, without knowledge of the rules: the one whose belief moved least in the last step
             (residual) or the most confident one (confidence).
         patience: stop a query after this many steps without a change of its answer; None or 0 runs all steps.

@@ -45,6 +45,21 @@ class Noise:
         return float(radius * np.cos(angle))
 
 
+class Noises:
+    """The noise of the queries of several problems in one batch: each problem has its own.
+
+    Args:
+        parts: the noise of every problem, and the number of its queries, in the order of the batch.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Noise, int]]) -> None:
+        self.parts = parts
+
+    def normal(self, shape: Sequence[int]) -> np.ndarray:
+        """Return float32 of this shape; the first number is that of all queries."""
+        return np.concatenate([noise.normal((rows, *shape[1:])) for noise, rows in self.parts])
+
+
 def _box_muller(uniform: np.ndarray) -> np.ndarray:
     """Normal numbers from uniform ones in [0, 1), 16 at a time: the first 8 give radii, the others angles."""
     u, v = np.split(uniform.reshape(-1, PAIRED), 2, axis=1)

@@ -37,6 +37,10 @@ class Batch:
     own: OwnRules | None = None
     rows: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        if (self.own is None) != (self.rows is None):
+            raise ValueError("own and rows: expected both or neither")
+
     def __len__(self) -> int:
         return len(self.query)
 

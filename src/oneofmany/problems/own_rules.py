@@ -110,6 +110,11 @@ class OwnRules:
         placed = {name: torch.as_tensor(getattr(self, name), device=device).long() for name in DTYPES}
         return replace(self, **placed)
 
+    def on_host(self) -> OwnRules:
+        """Return the same rules as arrays of NumPy."""
+        arrays = {name: getattr(self, name) for name in DTYPES}
+        return replace(self, **{k: a if isinstance(a, np.ndarray) else a.cpu().numpy() for k, a in arrays.items()})
+
     def checked(self, problem: Problem) -> OwnRules:
         """Return the rules with the right types; raises ValueError unless they are rules of this problem's queries."""
         own = replace(self, **{name: np.ascontiguousarray(getattr(self, name), t) for name, t in DTYPES.items()})
@@ -181,6 +186,45 @@ class OwnRules:
         sums = upto - torch.cat([upto.new_zeros(1), upto[:-1]])
         broken = ((sums < self.low[rules]) | (sums > self.high[rules])).long()
         return torch.zeros(len(rows), dtype=torch.int64, device=taken.device).index_add(0, query, broken) == 0
+
+
+# ---- problems in one batch -----------------------------------------------------------------------------------------
+
+
+def batch_key(problem: Problem) -> tuple[Any, ...]:
+    """Return what problems must have in common to be answered in one batch (``together``)."""
+    return problem.variables, problem.values, problem.relation, _of_variables(problem)
+
+
+def together(problems: Sequence[Problem]) -> tuple[Problem, OwnRules]:
+    """Return one problem for queries with a problem each, and the rules that each query then brings of its own.
+
+    The problems have equal ``batch_key``s. The rules with which all of them begin are shared.
+    """
+    first, of_variables = problems[0], set(_of_variables(problems[0]))
+    shared = len(first.rules)
+    for problem in problems[1:]:
+        pairs = zip(first.rules[:shared], problem.rules, strict=False)
+        shared = next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), shared)
+        shared = min(shared, len(problem.rules))
+    own = [[rule for rule in problem.rules[shared:] if rule not in of_variables] for problem in problems]
+    rest = tuple(rule for rule in first.rules[shared:] if rule in of_variables)
+    kinds: dict[bool, dict[str, None]] = {False: {}, True: {}}
+    for rule in (rule for rules in own for rule in rules):
+        kinds[rule.linear][rule.kind] = None
+    base = replace(first, rules=first.rules[:shared] + rest, own_kinds=tuple(kinds[False]), own_sums=tuple(kinds[True]))
+    return base, OwnRules.of(own)
+
+
+def _of_variables(problem: Problem) -> tuple[Rule, ...]:
+    """The rules that a variable takes exactly one of its values."""
+    V = problem.values
+
+    def whole(rule: Rule) -> bool:
+        least = min(rule.choices)
+        return least % V == 0 and max(rule.choices) == least + V - 1
+
+    return tuple(rule for rule in problem.rules if rule.exact and len(rule.choices) == V and whole(rule))
 
 
 def _offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -35,7 +35,8 @@ __all__ = ["SEEDS", "Recipe", "data_of", "matching", "recipe", "recipes", "tunin
 
 
 def _table() -> dict[str, Recipe]:
-    own = [own_task(task, objective) for task in TASKS if task not in PAPER_TASKS for objective in OBJECTIVES]
+    objectives = (*OBJECTIVES, "rules")
+    own = [own_task(task, objective) for task in TASKS if task not in PAPER_TASKS for objective in objectives]
     return _package() | {one.name: one for one in own}
 
 

@@ -25,6 +25,7 @@ NAMES = {
     "minloss": "MinLoss",
     "iexplr": "I-ExplR",
     "selectr": "SelectR",
+    "rules": "Rules only",
     "os": "OS",
     "ms": "MS",
     "overall": "Overall",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from oneofmany.problems import Problem, Query, Task
+from oneofmany.problems.own_rules import batch_key
 from oneofmany.problems.tasks.task import plain
 
 State = Literal["valid", "invalid", "no solution", "no answer"]
@@ -134,8 +135,29 @@ def by_problem(queries: Sequence[Query]) -> dict[Problem, list[int]]:
     return rows
 
 
+def in_batches(queries: Sequence[Query], size: int, mixed: bool) -> Iterator[list[int]]:
+    """Yield the rows of up to ``size`` queries that a network answers at once; those of one problem are together.
+
+    A batch has one problem or, if ``mixed``, several with the same variables and values, whose queries have no
+    relations. Batches of a problem's own queries are the same in both cases.
+    """
+    waiting: dict[object, list[int]] = {}
+    for problem, rows in by_problem(queries).items():
+        for first in range(0, len(rows), size):
+            part = rows[first : first + size]
+            if not mixed or any(len(queries[row].relations) for row in part):
+                yield part
+                continue
+            held = waiting.setdefault(batch_key(problem), [])
+            if len(held) + len(part) > size:
+                yield held.copy()
+                held.clear()
+            held += part
+    yield from (held for held in waiting.values() if held)
+
+
 def stacked(queries: Sequence[Query]) -> tuple[np.ndarray, np.ndarray]:
-    """Stack queries of one problem: values uint8 [Q, R] and relations int16 [Q, M, 2], -1 for padding."""
+    """Stack queries with the same variables: values uint8 [Q, R] and relations int16 [Q, M, 2], -1 for padding."""
     relations = np.full((len(queries), max(len(query.relations) for query in queries), 2), -1, np.int16)
     for row, query in zip(relations, queries, strict=True):
         row[: len(query.relations)] = query.relations

@@ -15,15 +15,19 @@ import oneofmany
 from oneofmany.exact.cores import idle_cores
 from oneofmany.networks.equivariant.cpu import CpuNetwork, SavedCpuNetwork, load_for_cpu
 from oneofmany.networks.equivariant.cpu_inference import predict_on_cpu
-from oneofmany.networks.equivariant.rules import sum_kinds
+from oneofmany.networks.equivariant.cpu_tables import Tables, tables_of
 from oneofmany.networks.headers import read_weights
-from oneofmany.networks.noise import Noise
+from oneofmany.networks.noise import Noise, Noises
 from oneofmany.networks.settings import StartCriterion
 from oneofmany.problems import Problem, Query
+from oneofmany.problems.own_rules import together
 from oneofmany.solving.answers import stacked
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from oneofmany.networks.saved import SavedNetwork
+    from oneofmany.problems import Batch
 
 Saved: TypeAlias = "SavedNetwork | SavedCpuNetwork"
 """A network of PyTorch, or one for the CPU alone."""
@@ -34,9 +38,7 @@ def load_network(name: str | Path, device: str = "cpu") -> Saved:
     path = oneofmany.weights_file(name)
     if device == "cpu":
         weights = read_weights(path, None, "numpy")
-        problem = weights.problem
-        rules = isinstance(problem, Problem) and not sum_kinds(problem) and problem.relation == "<"
-        if weights.settings.kind == "equivariant" and rules:
+        if weights.settings.kind == "equivariant":
             return load_for_cpu(path)
     return oneofmany.load(path, device=device)
 
@@ -78,8 +80,6 @@ def engine_of(saved: Saved) -> CpuNetwork | None:
     if any(one.device.type != "cpu" or one.dtype != torch.float32 for one in tensors.values()):
         return None
     block = network.step.block
-    if block.sums:  # rules with weights and bounds need PyTorch
-        return None
     return CpuNetwork(
         {name: one.numpy() for name, one in tensors.items()},
         kinds=block.kinds,
@@ -87,15 +87,24 @@ def engine_of(saved: Saved) -> CpuNetwork | None:
         inequalities=network.inequalities,
         steps=network.steps,
         trained=f"{saved.task} {saved.size}",
+        sums=block.sums,
     )
 
 
+def mixes(saved: Saved) -> bool:
+    """Return whether the network answers queries of several problems in one batch: an equivariant network does."""
+    if isinstance(saved, SavedCpuNetwork):
+        return True
+    from oneofmany.networks.equivariant import EquivariantNetwork
+
+    return type(saved.network) is EquivariantNetwork
+
+
 class Running:
-    """A network at work on queries of one problem; each batch draws the next noise.
+    """A network at work on queries. Each problem has its own noise: other problems do not change its answers.
 
     Args:
         saved: the network.
-        problem: the problem of all queries.
         steps: at most this many steps; None for a network without steps.
         patience: stop a query after this many steps without a change of its answer; None never stops early.
         choose: which of several starts answers.
@@ -107,7 +116,6 @@ class Running:
     def __init__(
         self,
         saved: Saved,
-        problem: Problem,
         *,
         steps: int | None,
         patience: int | None,
@@ -116,61 +124,69 @@ class Running:
         threads: int,
         stop: Callable[[], bool],
     ) -> None:
-        self.saved, self.problem, self.steps, self.patience, self.stop = saved, problem, steps, patience, stop
+        self.saved, self.steps, self.patience, self.stop = saved, steps, patience, stop
         self.choose: StartCriterion = choose
-        self.threads, self.engine = threads, engine_of(saved) if problem.relation == "<" else None
-        self.noise: Any = None
-        if self.engine is not None:
-            self.noise = Noise(seed)
-        elif abilities(saved)[0]:
-            import torch
-
-            self.noise = torch.Generator().manual_seed(seed)
+        self.seed, self.threads, self.engine = seed, threads, engine_of(saved)
+        self.noisy = abilities(saved)[0]
+        self.noises: dict[Problem, Any] = {}
+        self._last: tuple[Sequence[Query], Any] | None = None
 
     def logits(self, queries: Sequence[Query], starts: int = 1) -> np.ndarray:
-        """Return float32 [B, R, classes] of the chosen start's last step."""
+        """Return float32 [B, R, classes] of the chosen start's last step, for a batch of ``answers.in_batches``."""
         if self.engine is None:
             return self._torch_logits(queries, starts)
+        problems, (values, relations) = [query.problem for query in queries], stacked(queries)
+        tables: tuple[Tables, np.ndarray | None] = self._once(queries, lambda: tables_of(problems, relations))
         return predict_on_cpu(
             self.engine,
-            self.problem,
-            *stacked(queries),
+            problems,
+            values,
+            relations,
             steps=self.steps,
             starts=starts,
-            noise=self.noise,
+            noise=Noises(self._noises(problems, Noise)),
             choose=self.choose,
             patience=self.patience,
             threads=self.threads,
             stop=self.stop,
+            tables=tables,
         ).logits
+
+    def _noises(self, problems: Sequence[Problem], make: Callable[[int], Any]) -> list[tuple[Any, int]]:
+        """The noise of every problem of a batch, made with the seed at first, and the number of its queries."""
+        counts: dict[Problem, int] = {}
+        for problem in problems:
+            counts[problem] = counts.get(problem, 0) + 1
+            if problem not in self.noises:
+                self.noises[problem] = make(self.seed)
+        return [(self.noises[problem], rows) for problem, rows in counts.items()]
+
+    def _once(self, queries: Sequence[Query], make: Callable[[], Any]) -> Any:
+        """What was made for these queries: several starts use it."""
+        if self._last is None or self._last[0] is not queries:
+            self._last = queries, make()
+        return self._last[1]
 
     def _torch_logits(self, queries: Sequence[Query], starts: int) -> np.ndarray:
         import torch
 
         from oneofmany.networks.inference import predict
-        from oneofmany.problems import Batch
 
         assert not isinstance(self.saved, SavedCpuNetwork)
-        device = next(self.saved.network.parameters()).device
-        values, relations = (torch.from_numpy(array.astype(np.int64)).to(device) for array in stacked(queries))
-        none = torch.zeros(len(queries), 0, device=device)
-        batch = Batch(
-            query=values,
-            solutions=none[..., None].expand(-1, -1, self.problem.variables).long(),
-            mask=none.bool(),
-            total=torch.full((len(queries),), -1, device=device),
-            problem=self.problem,
-            relations=relations if relations.shape[1] else None,
-        )
+        noises = self._noises([query.problem for query in queries], lambda seed: torch.Generator().manual_seed(seed))
+
+        def draw(shape: tuple[int, ...]) -> Tensor:
+            return torch.cat([torch.randn(rows, *shape[1:], generator=noise) for noise, rows in noises])
+
         before = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
             made = predict(
                 self.saved.network,
-                batch,
+                self._once(queries, lambda: self._batch(queries)),
                 steps=self.steps,
                 starts=starts,
-                generator=self.noise,
+                generator=draw if self.noisy else None,
                 choose=self.choose,
                 patience=self.patience,
                 stop=self.stop,
@@ -178,3 +194,29 @@ class Running:
         finally:
             torch.set_num_threads(before)
         return made.logits.float().cpu().numpy()
+
+    def _batch(self, queries: Sequence[Query]) -> Batch:
+        """A batch on the network's device. Queries with a problem each bring the rules in which these differ."""
+        import torch
+
+        from oneofmany.problems import Batch
+
+        assert not isinstance(self.saved, SavedCpuNetwork)
+        device = next(self.saved.network.parameters()).device
+        values, relations = (torch.from_numpy(array.astype(np.int64)).to(device) for array in stacked(queries))
+        places = {problem: place for place, problem in enumerate(dict.fromkeys(query.problem for query in queries))}
+        problem, own, rows = queries[0].problem, None, None
+        if len(places) > 1:
+            problem, of_queries = together(list(places))
+            own, rows = of_queries.to(device), torch.tensor([places[query.problem] for query in queries], device=device)
+        none = torch.zeros(len(queries), 0, device=device)
+        return Batch(
+            query=values,
+            solutions=none[..., None].expand(-1, -1, problem.variables).long(),
+            mask=none.bool(),
+            total=torch.full((len(queries),), -1, device=device),
+            problem=problem,
+            relations=relations if relations.shape[1] else None,
+            own=own,
+            rows=rows,
+        )

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from oneofmany.problems import Problem, Query, rules_kept
+from oneofmany.problems import Query, rules_kept
 from oneofmany.progress import Progress
-from oneofmany.solving.answers import Answer, by_problem, stacked
-from oneofmany.solving.running import Running, StartCriterion, abilities, engine_of
+from oneofmany.solving.answers import Answer, by_problem, in_batches, stacked
+from oneofmany.solving.running import Running, StartCriterion, abilities, engine_of, mixes
 
 if TYPE_CHECKING:
     from oneofmany.solving.running import Saved
@@ -67,6 +67,7 @@ class Solver:
         self.choose: StartCriterion = choose
         self.steps = steps or (saved.settings.test_steps if saved.settings.has_steps else None)
         self.noisy, stops_early = abilities(saved)
+        self.mixes = mixes(saved)
         self.patience = patience or None if stops_early else None
         if starts > 1:
             self._needs_noise("starts", starts)
@@ -139,10 +140,12 @@ class Solver:
         """Load or compile what answers these queries on a CPU, so that no query's time includes it."""
         if engine_of(self.saved) is None:
             return
-        for rows in by_problem(queries).values():
-            query = max((queries[row] for row in rows), key=lambda query: len(query.relations))
+        running = self._running(lambda: True)
+        # What is compiled depends on these two alone.
+        kinds = {(query.problem.linear is None, len(query.relations) == 0): query for query in reversed(queries)}
+        for query in kinds.values():
             if not self.refusal(query):
-                self._running(query.problem, lambda: True).logits([query])
+                running.logits([query])
 
     def refusal(self, query: Query) -> str | None:
         """Return why this network cannot answer a query, in one sentence; None if it can."""
@@ -163,7 +166,7 @@ class Solver:
         seconds: float | None,
         instead: Callable[[int], T],
     ) -> list[T]:
-        """Apply ``work`` in batches. Each problem has its own noise, so other problems do not change its answers."""
+        """Apply ``work`` in batches."""
         for query in queries:
             if why := self.refusal(query):
                 raise ValueError(why)
@@ -173,21 +176,18 @@ class Solver:
             return time.monotonic() >= deadline
 
         made: dict[int, T] = {}
-        for problem, rows in by_problem(queries).items():
-            running = self._running(problem, late)
-            for first in range(0, len(rows), self.batch_size):
-                if late():
-                    break
-                part = rows[first : first + self.batch_size]
-                made.update(zip(part, work(part, [queries[row] for row in part], running), strict=True))
-                if tell:
-                    tell("queries answered", len(made), len(queries))
+        running = self._running(late)
+        for part in in_batches(queries, self.batch_size, self.mixes):
+            if late():
+                break
+            made.update(zip(part, work(part, [queries[row] for row in part], running), strict=True))
+            if tell:
+                tell("queries answered", len(made), len(queries))
         return [made[row] if row in made else instead(row) for row in range(len(queries))]
 
-    def _running(self, problem: Problem, stop: Callable[[], bool]) -> Running:
+    def _running(self, stop: Callable[[], bool]) -> Running:
         return Running(
             self.saved,
-            problem,
             steps=self.steps,
             patience=self.patience,
             choose=self.choose,
@@ -199,7 +199,9 @@ class Solver:
     def _start(self, queries: list[Query], running: Running, starts: int) -> list[Answer]:
         start = time.perf_counter()
         values, sure = self._read_off(queries, self._logits(queries, running, starts))
-        valid = values.all(1) & rules_kept(queries[0].problem, values, stacked(queries)[1])
+        valid = np.asarray(values.all(1))
+        for problem, rows in by_problem(queries).items():
+            valid[rows] &= rules_kept(problem, values[rows], stacked([queries[row] for row in rows])[1])
         seconds = (time.perf_counter() - start) / len(queries)
         rows = zip(values, valid.tolist(), sure.tolist(), strict=True)
         return [Answer(own, ok, "network", p, seconds=seconds) for own, ok, p in rows]

@@ -75,6 +75,10 @@ def _check_queries(settings: Settings, train: Dataset, dev: Dataset, first: int)
         raise FileError(f"train: augment knows the symmetries of {', '.join(SYMMETRIES)}, got {train.problem.task}")
     if settings.discover and not train.problem.has_rules:
         raise FileError(f"train: discover checks answers by the rules, but {train.problem.task} has none")
+    if settings.objective == "rules":
+        if not train.problem.has_rules:
+            raise FileError(f"train: the objective rules learns from rules, but {train.problem.task} has none")
+        return
     if not len(train.solutions):
         raise FileError("train: the data lists no solutions to train on")
     _check_solutions(train, first)

@@ -25,6 +25,7 @@ from oneofmany.objectives import (
     exact_match_reward,
     hamming_reward,
 )
+from oneofmany.training.rule_loss import RuleLoss
 from oneofmany.training.settings import TWO_PHASES, ObjectiveName, PhaseSettings, Settings
 
 PhaseName = Literal["train", "pretrain-minloss", "pretrain-unique", "selector", "joint", "exploration", "second"]
@@ -99,7 +100,7 @@ def _sampled(phase: PhaseSettings, objective: ObjectiveName) -> PhaseSettings:
     return replace(phase, sampling="os") if objective == "unique" else phase
 
 
-def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR:
+def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR | RuleLoss:
     """The objective of a phase, with the pair loss that fits the network."""
     binary = NETWORKS[settings.network.kind].readout == "threshold"
     # Every variable of a listed solution counts.
@@ -109,6 +110,8 @@ def build_objective(settings: Settings, phase: Phase) -> Objective | SelectR:
     # The data was checked when it was loaded; checking values again would wait for the device at every update.
     common: dict[str, Any] = {"pair_loss": pair_loss, "validate": False}
     match phase.objective:
+        case "rules":
+            return RuleLoss()
         case "naive":
             return Naive(**common)
         case "random":

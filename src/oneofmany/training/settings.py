@@ -14,8 +14,9 @@ from oneofmany.networks.settings import SEQUENCES
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.ranges import check_fields
 
-ObjectiveName = Literal["naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr"]
-OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
+ObjectiveName = Literal["naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr", "rules"]
+OBJECTIVES: tuple[ObjectiveName, ...] = tuple(name for name in get_args(ObjectiveName) if name != "rules")
+"""The seven objectives, which learn from listed solutions; ``rules`` is a baseline that learns from the rules alone."""
 TWO_PHASES: tuple[ObjectiveName, ...] = ("iexplr", "selectr")
 """Objectives that start from a pre-trained network (section 3.5)."""
 
@@ -84,7 +85,8 @@ class Settings:
     task: str = "nqueens"
     """Task of the data, for example nqueens."""
     objective: ObjectiveName = "minloss"
-    """Training objective: how several listed solutions become one loss."""
+    """Training objective: how several listed solutions become one loss. rules: the expected violation of the rules,
+    without listed solutions."""
     seed: int = 42
     """Random seed of the initial parameters, the batches and the noise."""
     listed: int | None = None
@@ -195,6 +197,11 @@ def _check(s: Settings) -> None:
         raise ValueError(
             "follow_noise: expected 0, or a weight for MinLoss with the equivariant network, "
             f"got {s.follow_noise} for {s.objective} with {s.network.kind}"
+        )
+    if s.objective == "rules" and (s.network.kind not in ("equivariant", "transformer") or s.reveal):
+        raise ValueError(
+            "objective rules: expected the equivariant network or the transformer, and no reveal, which shows listed "
+            f"solutions, got {s.network.kind} and reveal {s.reveal}"
         )
     if s.discover and s.spare_settled:
         raise ValueError("discover and spare_settled: expected one of them at most, got both")

@@ -21,6 +21,7 @@ from oneofmany.training.following import follow_noise
 from oneofmany.training.learners import Learners, Optimiser
 from oneofmany.training.phases import Phase, build_objective
 from oneofmany.training.revealing import draw_reveal, reveal
+from oneofmany.training.rule_loss import RuleLoss
 from oneofmany.training.sequence_losses import Losses, seeded, sequence_losses
 from oneofmany.training.settings import Settings
 from oneofmany.training.sparing import spare_settled
@@ -61,8 +62,8 @@ class Updater:
         self.rows = group.rows(phase.settings.batch)
         self.takes = arguments_of(learners.network)
         self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=self.device)
-        # Shapes of sequences, and of rules of the queries' own, differ from batch to batch.
-        captures = settings.network.kind not in SEQUENCES and getattr(data, "own", None) is None
+        captures = settings.network.kind not in SEQUENCES and not _has_structures(data)
+        captures = captures and not isinstance(self.objective, RuleLoss)  # its tables are made in the first update
         self.capturing = settings.capture and captures and self.device.type == "cuda" and group.size == 1
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]] = {}
         self._warm: dict[int, int] = {}
@@ -173,6 +174,7 @@ class Updater:
         s, learners, phase = self.settings, self.learners, self.phase
         batch = self.data.batch(inputs["rows"], phase.settings.sampling)
         if isinstance(batch, SequenceBatch):
+            assert not isinstance(self.objective, RuleLoss)  # sequences have no rules
             return sequence_losses(
                 self.objective,
                 learners,
@@ -198,6 +200,8 @@ class Updater:
         if isinstance(self.objective, SelectR):
             both = self._selectr(self.objective, batch, solutions, logits, inputs, burn_in, counts, measured)
             return Losses(*both, counts)
+        if isinstance(self.objective, RuleLoss):
+            return Losses(self.objective(logits, batch, normaliser=counts[0]), None, counts)
         pair_losses = self.objective.pair_losses(logits, solutions, mask)
         if s.follow_noise:
             mask = follow_noise(batch, pair_losses, inputs["noise"], s.follow_noise)
@@ -316,3 +320,12 @@ def _on_side_stream(work: Callable[[], None]) -> None:
     with torch.cuda.stream(side):
         work()
     torch.cuda.current_stream().wait_stream(side)
+
+
+def _has_structures(data: Any) -> bool:
+    """Whether queries bring rules of their own or relations a != b: the host waits for sizes, as it does for sequences.
+
+    A captured graph cannot contain that.
+    """
+    unequal = data.relations is not None and data.problem.relation != "<"
+    return data.own is not None or unequal

@@ -1,6 +1,8 @@
 """Queries with their own rules in one batch: the answers of each query alone, and rules with weights and bounds."""
 
+import gc
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -9,9 +11,8 @@ import torch
 from oneofmany.data import DeviceData
 from oneofmany.networks import EquivariantNetwork, EquivariantSelector, predict
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
-from oneofmany.networks.equivariant.rules import refusal
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
-from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, total
+from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
 from structures import cages, edges, graphs
 
 
@@ -39,6 +40,92 @@ def test_a_batch_gives_what_each_query_gives_alone(make):
     torch.cat(each, 1).square().mean().backward()
     for found, parameter in zip(gradients, network.parameters(), strict=True):
         torch.testing.assert_close(found, parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+def ordered(size):
+    """Futoshiki with relations among its rules, and cages."""
+    plain = futoshiki(size, [(0, 1), (4, 2), (1, 5)])
+    return replace(plain, rules=plain.rules + tuple(cage("cage", [0, 3], size, 4)), relation_kind="inequality")
+
+
+@pytest.mark.parametrize("problem", [sudoku(2, 2), ordered(3)], ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_own_rules_are_the_same_rules(problem, share):
+    """Any part of a problem's rules can be the queries' own: logits and gradients stay."""
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    own = [rule.kind not in ("variable", "cell") and rng.random() < share for rule in problem.rules]
+    rest = tuple(rule for rule, is_own in zip(problem.rules, own, strict=True) if not is_own)
+    moved = [rule for rule, is_own in zip(problem.rules, own, strict=True) if is_own]
+    kinds = tuple(dict.fromkeys(rule.kind for rule in moved if not rule.linear))
+    bare = replace(problem, rules=rest, own_kinds=kinds, own_sums=tuple({r.kind for r in moved if r.linear}))
+    network = EquivariantNetwork(problem, width=8, steps=3)
+    query = torch.randint(0, problem.values + 1, (4, problem.variables))
+    none = torch.zeros(4, 0)
+    listed = none[..., None].expand(-1, -1, problem.variables).long()
+    batch = Batch(query, listed, none.bool(), none.sum(1).long(), problem)
+    rules = OwnRules.of([moved] * 4).to(query.device)
+    other = replace(batch, problem=bare, own=rules, rows=torch.tensor([3, 0, 2, 1]))
+    noise = torch.randn(network.noise_shape(batch))
+    made, expected = network(other, noise=noise), network(batch, noise=noise)
+    torch.testing.assert_close(made, expected, atol=1e-5, rtol=1e-4)
+    parameters = list(network.parameters())
+    found, wanted = (torch.autograd.grad(x.square().mean(), parameters, allow_unused=True) for x in (made, expected))
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-3)
+    order = torch.randperm(4)
+    torch.testing.assert_close(network(other[order], noise=noise[order]), made[:, order], atol=1e-5, rtol=1e-4)
+
+
+def test_tables_do_not_keep_their_problem_alive():
+    graph = Problem("graph", 1, 3, 3, (), relation_kind="edge", relation="!=")
+    none = torch.zeros(1, 0)
+    batch = Batch(torch.zeros(1, 3).long(), none[..., None].expand(-1, -1, 3).long(), none.bool(), none.sum(1), graph)
+    EquivariantNetwork(graph, width=4, steps=1)(replace(batch, relations=torch.tensor([[[0, 1]]])))
+    gone = ref(graph)
+    del graph, batch
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("make", [graphs, cages])
+def test_the_selector_scores_a_batch_as_each_query_alone(make):
+    torch.manual_seed(0)
+    data = make(12, seed=3)
+    selector = EquivariantSelector(data.problem, width=8, rounds=2)
+    rows = torch.tensor([5, 0, 5, 11, 7])
+    batch = DeviceData(data).batch(rows)
+    assert batch.solutions.shape[1] > 1
+    logits = torch.randn(len(rows), data.problem.variables, data.problem.values)
+    parameters = list(selector.parameters())
+    together = selector(logits, batch)
+    each = torch.cat(
+        [selector(logits[i : i + 1], alone(batch, i, data.problem_of(row))) for i, row in enumerate(rows.tolist())]
+    )
+    torch.testing.assert_close(together, each, atol=1e-5, rtol=1e-4)
+    weights = torch.randn_like(together)
+    found, expected = (torch.autograd.grad((scores * weights).sum(), parameters) for scores in (together, each))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert theirs.norm() > 0
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("make", [graphs, cages])
+def test_the_selector_does_not_see_order_and_padding(make):
+    torch.manual_seed(0)
+    data = make(8, seed=6)
+    selector = EquivariantSelector(data.problem, width=8, rounds=2)
+    batch = DeviceData(data).batch(torch.arange(8))
+    logits = torch.randn(8, data.problem.variables, data.problem.values)
+    scores = selector(logits, batch)
+    garbage = torch.where(batch.mask[..., None], batch.solutions, 10**9)
+    torch.testing.assert_close(selector(logits, replace(batch, solutions=garbage))[batch.mask], scores[batch.mask])
+    order = torch.randperm(8)
+    torch.testing.assert_close(selector(logits[order], batch[order]), scores[order], atol=1e-5, rtol=1e-4)
+    places = torch.randperm(batch.solutions.shape[1])
+    torch.testing.assert_close(
+        selector(logits, replace(batch, solutions=batch.solutions[:, places])), scores[:, places], atol=1e-5, rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("make", [graphs, cages])
@@ -123,13 +210,10 @@ def test_networks_say_what_they_cannot_answer():
     other = EquivariantNetwork(Problem("other", 1, 4, 4, ()), width=4)
     assert "no weights for rules of kind" in str(other.accepts(data.problem))
     assert EquivariantNetwork(data.problem, width=4).accepts(data.problem_of(0)) is None
-    with pytest.raises(ValueError, match="use an objective without a selector"):
-        EquivariantSelector(data.problem)
     graph = Problem("graph", 1, 2, 3, (), relation_kind="edge", relation="!=")
     flags = EquivariantNetwork(graph, width=4, inequalities="flags")
     assert "a != b need" in str(flags.accepts(graph, np.array([[0, 1]])))
     assert EquivariantNetwork(graph, width=4).accepts(graph, np.array([[0, 1]])) is None
-    assert "a != b need" in str(refusal(graph, np.array([[0, 1]]), ("variable", "edge"), "rules", "graph 1"))
 
 
 def test_relations_that_differ_are_the_rules_that_they_imply():

@@ -8,16 +8,15 @@ are rules too; the host waits for the largest number of them at a variable.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.rules import sum_kinds, used_kinds
-from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, rule_tables
+from oneofmany.networks.equivariant.rules import ordered_kind, sum_arrays, sum_kinds, used_kinds
+from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, rule_tables, spans
 from oneofmany.problems import Batch, OwnRules, Problem
-from oneofmany.problems.own_rules import DTYPES
 
 DEGREES = 4
 """The number of relations at a choice is rounded up to a multiple of this, so that few shapes are compiled."""
@@ -63,10 +62,10 @@ class _Prepared:
     """The rules of a data set and of its problem on one device, by kind and by query."""
 
     def __init__(self, problem: Problem, own: OwnRules | None, device: torch.device) -> None:
-        self.problem, self.device = problem, device
+        self.problem, self.device = ref(problem), device  # the problem may be the key that this is kept under
         # What all queries share comes last, as the rules of one more query.
         shared = OwnRules.of([problem.rules])
-        every = [shared] if own is None else [_on_host(own), shared]
+        every = [shared] if own is None else [own.on_host(), shared]
         Q = sum(map(len, every))
         query = np.concatenate([np.repeat(np.arange(len(o)), np.diff(o.offsets)) for o in every])
         query[len(query) - len(shared.kind) :] = Q - 1
@@ -77,28 +76,32 @@ class _Prepared:
             for parts in zip(*((np.diff(o.first), o.choices, o.weights, o.low, o.high) for o in every), strict=True)
         )
         rule = np.repeat(np.arange(len(kind)), sizes)
-        slot = np.arange(len(rule)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        self._ones(query, kind, ~linear, rule, slot, choices, Q)
-        self.sums = _Sums(self, query, kind, linear, rule, choices, weights, low, high, Q) if linear.any() else None
+        self._ones(problem, query, kind, ~linear, rule, sizes, choices, Q)
+        self.sums = (
+            _Sums(problem, device, query, kind, linear, rule, choices, weights, low, high, Q) if linear.any() else None
+        )
 
     def _ones(
         self,
+        problem: Problem,
         query: np.ndarray,
         kind: np.ndarray,
         ones: np.ndarray,
         rule: np.ndarray,
-        slot: np.ndarray,
+        sizes: np.ndarray,
         choices: np.ndarray,
         Q: int,
     ) -> None:
         own = ones[rule]
+        slot = np.arange(len(rule)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         table = np.full((len(kind), slot[own].max(initial=0) + 1), -1)
         table[rule[own], slot[own]] = choices[own]
         self.kinds: list[tuple[str, Tensor, _Lists]] = []
-        for name in used_kinds(self.problem, "flags")[0]:
+        for name in used_kinds(problem, "flags")[0]:
             of_kind = np.flatnonzero(ones & (kind == name))
             of_kind = of_kind[np.argsort(query[of_kind], kind="stable")]
-            members = torch.as_tensor(table[of_kind if len(of_kind) else [0]], device=self.device)
+            width = int(sizes[of_kind].max(initial=1))
+            members = torch.as_tensor(table[of_kind if len(of_kind) else [0], :width], device=self.device)
             self.kinds.append((name, members, _lists(np.bincount(query[of_kind], minlength=Q), self.device)))
         self.degree = _largest_degree(query[rule[own]], choices[own], Q)
 
@@ -108,7 +111,8 @@ class _Sums:
 
     def __init__(
         self,
-        prepared: _Prepared,
+        problem: Problem,
+        device: torch.device,
         query: np.ndarray,
         kind: np.ndarray,
         linear: np.ndarray,
@@ -119,35 +123,26 @@ class _Sums:
         high: np.ndarray,
         Q: int,
     ) -> None:
-        problem, device = prepared.problem, prepared.device
-        V, self.kinds = problem.values, sum_kinds(problem)
+        self.kinds = sum_kinds(problem)
         rules = np.flatnonzero(linear)
         rules = rules[np.argsort(query[rules], kind="stable")]
         place = np.zeros(len(kind), np.int64)
         place[rules] = np.arange(len(rules))
-        own = linear[rule]
-        of_entry, choice, weight = place[rule[own]], choices[own], weights[own].astype(np.float64)
-        groups, group = np.unique(of_entry * problem.variables + choice // V, return_inverse=True)
-        of_group, variable = groups // problem.variables, groups % problem.variables
-        table = np.zeros((len(groups), V))
-        table[group, choice % V] = weight
-        scale = np.zeros(len(rules))
-        np.maximum.at(scale, of_entry, np.abs(weight))
-        owner = query[rules]
+        own, owner = linear[rule], query[rules]
+        sums = sum_arrays(problem, place[rule[own]], choices[own], weights[own], low[rules], high[rules])
 
         def placed(array: np.ndarray) -> Tensor:
             return torch.as_tensor(array.astype(np.float32) if array.dtype.kind == "f" else array, device=device)
 
-        self.weights = placed(table / scale[of_group][:, None])
-        self.low, self.high = placed(low[rules] / scale), placed(high[rules] / scale)
+        self.weights, self.low, self.high = placed(sums.weights), placed(sums.low), placed(sums.high)
         self.kind = placed(np.array([self.kinds.index(name) for name in kind[rules]], np.int64))
-        self.variable, self.rule = placed(variable), placed(of_group)
-        sizes = np.bincount(of_group, minlength=len(rules))
+        self.variable, self.rule = placed(sums.variable), placed(sums.rule)
+        sizes = np.bincount(sums.rule, minlength=len(rules))
         self.first_group, self.size = placed(np.cumsum(sizes) - sizes), placed(sizes)
         self.rules = _lists(np.bincount(owner, minlength=Q), device)
-        self.groups = _lists(np.bincount(owner[of_group], minlength=Q), device)
+        self.groups = _lists(np.bincount(owner[sums.rule], minlength=Q), device)
         self.widest = int(sizes.max())
-        self.degree = _largest_degree(owner[of_group], variable, Q)
+        self.degree = _largest_degree(owner[sums.rule], sums.variable, Q)
         self.variables = problem.variables
 
     def tables(self, rows: Tensor | None, blocks: int) -> SumTables:
@@ -222,7 +217,7 @@ def shared_tables(problem: Problem, device: torch.device) -> RuleTables:
 def _prepared(batch: Batch) -> _Prepared:
     owner = batch.problem if batch.own is None else batch.own
     known = _PREPARED.get(owner)
-    if known is None or known.problem is not batch.problem or known.device != batch.query.device:
+    if known is None or known.problem() is not batch.problem or known.device != batch.query.device:
         known = _PREPARED[owner] = _Prepared(batch.problem, batch.own, batch.query.device)
     return known
 
@@ -244,7 +239,8 @@ def _build(batch: Batch) -> RuleTables:
         at = torch.zeros(B, problem.variables + 1, dtype=torch.int64, device=device)
         degree += int(at.scatter_add(1, ends, torch.ones_like(ends))[:, :-1].max())
         degree += -degree % DEGREES
-    W = max(part.shape[2] for parts in of_kinds.values() for part in parts)
+    widths = [max(part.shape[2] for part in parts) for parts in of_kinds.values()]
+    W = max(widths)
     parts = [
         torch.cat([torch.nn.functional.pad(part, (0, W - part.shape[2]), value=-1) for part in parts], 1)
         for parts in of_kinds.values()
@@ -253,6 +249,9 @@ def _build(batch: Batch) -> RuleTables:
     members = torch.cat(parts)
     kind = torch.cat([torch.full((len(part),), k, device=device) for k, part in enumerate(parts)])
     rules, slot, share = _reversed(members, kind, B * C, degree, len(parts))
+    if (ordered := ordered_kind(problem)) in of_kinds:
+        of_ordered = (kind[rules] == list(of_kinds).index(ordered)) & (slot >= 0)
+        share = torch.where(of_ordered, 1 / problem.values, share)
     real = members >= 0
     back = torch.zeros(members.numel() + 1, device=device)
     back[torch.where(slot >= 0, rules * W + slot, members.numel())] = share
@@ -265,6 +264,7 @@ def _build(batch: Batch) -> RuleTables:
         slot.to(torch.int8 if W <= 127 else torch.int16),
         Incidence(rules, share, filled, back[:-1].view_as(members)),
         tuple((name, len(part)) for name, part in zip(of_kinds, parts, strict=True) if len(part)),
+        spans([len(part) for part in parts], widths),
         None if prepared.sums is None else prepared.sums.tables(rows, B),
         shared=False,
     )
@@ -293,10 +293,6 @@ def _reversed(members: Tensor, kind: Tensor, rows: int, degree: int, kinds: int)
         return made[:-1]
 
     return table(rule, 0), table(slot, -1), table(1 / siblings[pair], 0)
-
-
-def _on_host(own: OwnRules) -> OwnRules:
-    return replace(own, **{name: getattr(own, name).cpu().numpy() for name in DTYPES})
 
 
 def _largest_degree(query: np.ndarray, row: np.ndarray, Q: int) -> int:

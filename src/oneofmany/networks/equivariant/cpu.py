@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from oneofmany.networks.equivariant.cpu_steps import Features, Layers, Logits, Tables, Work, check_shapes, shapes
-from oneofmany.networks.equivariant.rules import refusal, used_kinds
+from oneofmany.networks.equivariant.cpu_steps import Features, Layers, Logits, Work, check_shapes, shapes
+from oneofmany.networks.equivariant.cpu_tables import Tables, tables_of
+from oneofmany.networks.equivariant.rules import refusal, sum_kinds, used_kinds
 from oneofmany.networks.headers import OTHERWISE, Weights, read_weights
 from oneofmany.networks.settings import Inequalities, NetworkSettings, Readout
 from oneofmany.problems import Problem, SequenceProblem
@@ -34,9 +34,6 @@ class SavedCpuNetwork:
     card: dict[str, Any]
 
 
-_TABLES: WeakKeyDictionary[Problem, Tables] = WeakKeyDictionary()
-
-
 class CpuNetwork:
     """An equivariant network as arrays.
 
@@ -47,6 +44,7 @@ class CpuNetwork:
         inequalities: its input form of relations.
         steps: its number of steps.
         trained: the task and size that it was trained on.
+        sums: the kinds of rules with weights and bounds that it has weights for.
     """
 
     readout: Readout = "argmax"
@@ -61,10 +59,11 @@ class CpuNetwork:
         inequalities: Inequalities,
         steps: int,
         trained: str,
+        sums: Sequence[str] = (),
     ) -> None:
-        self.kinds, self.steps, self._trained = tuple(kinds), steps, trained
+        self.kinds, self.sums, self.steps, self._trained = tuple(kinds), tuple(sums), steps, trained
         self.inequalities: Inequalities = inequalities
-        self.layers = Layers(tensors, self.kinds, relation_kind, inequalities)
+        self.layers = Layers(tensors, self.kinds, relation_kind, inequalities, self.sums)
 
     @classmethod
     def of(cls, weights: Weights) -> CpuNetwork:
@@ -74,7 +73,8 @@ class CpuNetwork:
             raise ValueError(f"kind: expected an equivariant network, got {settings.kind!r}")
         kinds, relation_kind = used_kinds(problem, settings.inequalities)
         hidden = settings.hidden or settings.width
-        check_shapes(weights.tensors, shapes(settings.width, settings.width, hidden, len(kinds), settings.inequalities))
+        sums, width = sum_kinds(problem), settings.width
+        check_shapes(weights.tensors, shapes(width, width, hidden, len(kinds), settings.inequalities, len(sums)))
         return cls(
             weights.tensors,
             kinds=kinds,
@@ -82,15 +82,16 @@ class CpuNetwork:
             inequalities=settings.inequalities,
             steps=settings.steps,
             trained=f"{problem.task} {problem.size}",
+            sums=sums,
         )
 
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
         """Return None for problems whose kinds of rules the network has weights for, else the reason."""
-        return refusal(problem, relations, self.kinds, self.inequalities, self._trained)
+        return refusal(problem, relations, self.kinds, self.inequalities, self._trained, self.sums)
 
     def run(
         self,
-        problem: Problem,
+        problem: Problem | Sequence[Problem],
         queries: np.ndarray,
         relations: np.ndarray | None = None,
         *,
@@ -99,36 +100,43 @@ class CpuNetwork:
         patience: int | None = None,
         threads: int = 1,
         stop: Callable[[], bool] | None = None,
+        tables: tuple[Tables, np.ndarray | None] | None = None,
     ) -> Logits:
         """Run the steps on every query; a query stops as in ``networks.inference.predict``.
 
         Args:
-            problem: the problem of all queries.
+            problem: the problem of all queries, or that of each; they have the same numbers of variables and values.
             queries: integers [B, R], 0 = blank, 1..V = given.
-            relations: integers [B, M, 2], pairs a < b, -1 for padding.
+            relations: integers [B, M, 2], pairs a < b or a != b, -1 for padding. Queries with a problem each have no
+                relations a < b.
             noise: float [B, C]; zeros by default.
             steps: number of steps; the network's own by default.
             patience: stop a query after this many steps without a change of its answer; None or 0 runs all steps.
             threads: number of threads; each takes its own queries.
             stop: called every ``patience`` steps; True ends all queries with the answers that they have. Each has run
                 at least one step.
+            tables: from ``tables_of`` for the same queries; they are made if None.
         """
-        if why := self.accepts(problem, relations):
-            raise ValueError(why)
+        B = len(queries)
+        problems = [problem] * max(B, 1) if isinstance(problem, Problem) else problem
+        for one in dict.fromkeys(problems):
+            if why := self.accepts(one, relations):
+                raise ValueError(why)
         steps = self.steps if steps is None else steps
         for name, value in {"steps": steps, "threads": threads}.items():
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
         if patience is not None and patience < 0:
             raise ValueError(f"patience: expected at least 0, got {patience}")
-        B, C = len(queries), problem.choices
+        made_of, structure = tables or tables_of(problems, relations)
+        C = made_of.choices
         made = Logits(np.empty((B, C), np.float32), np.empty((B, C), np.float32), np.zeros(B, np.int64))
-        if problem not in _TABLES:
-            _TABLES[problem] = Tables(problem)
-        features = Features(problem, np.asarray(queries), relations, noise, self.inequalities == "flags")
+        ordered = relations if problems[0].relation == "<" else None
+        flags = self.inequalities == "flags"
+        features = Features(made_of.values, np.asarray(queries), ordered, noise, flags, structure)
 
         def part(rows: range) -> None:
-            Work(self.layers, _TABLES[problem], features, len(rows)).answer(rows, steps, patience, made, stop)
+            Work(self.layers, made_of, features, len(rows)).answer(rows, steps, patience, made, stop)
 
         shares = [range(first, B, threads) for first in range(min(threads, B))]
         if len(shares) > 1:
@@ -137,7 +145,7 @@ class CpuNetwork:
         else:
             for rows in shares:
                 part(rows)
-        shape = (B, problem.variables, problem.values)
+        shape = (B, made_of.variables, made_of.values)
         before = made.before.reshape(shape) if made.before is not None and steps > 1 else None
         return Logits(made.last.reshape(shape), before, made.steps)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from oneofmany.networks.equivariant.cpu import CpuNetwork
-from oneofmany.networks.noise import Noise
+from oneofmany.networks.equivariant.cpu_tables import Tables, tables_of
+from oneofmany.networks.noise import Noise, Noises
 from oneofmany.networks.settings import StartCriterion
 from oneofmany.problems import Problem
 
@@ -37,19 +38,20 @@ class CpuPrediction:
 
 def predict_on_cpu(
     network: CpuNetwork,
-    problem: Problem,
+    problem: Problem | Sequence[Problem],
     queries: np.ndarray,
     relations: np.ndarray | None = None,
     *,
     steps: int | None = None,
     starts: int = 1,
-    noise: Noise | None = None,
+    noise: Noise | Noises | None = None,
     choose: StartCriterion = "residual",
     patience: int | None = None,
     threads: int = 1,
     stop: Callable[[], bool] | None = None,
+    tables: tuple[Tables, np.ndarray | None] | None = None,
 ) -> CpuPrediction:
-    """Answer queries of one problem; the arguments are those of ``CpuNetwork.run`` and ``networks.inference.predict``.
+    """Answer queries; the arguments are those of ``CpuNetwork.run`` and ``networks.inference.predict``.
 
     ``noise`` gives the numbers of a torch generator of the same seed, so the answers are those of ``predict`` with that
     generator, unless a decision hangs on the rounding of float32. None runs a single start without noise.
@@ -60,7 +62,9 @@ def predict_on_cpu(
         raise ValueError(f"starts: expected at least 1, got {starts}")
     if starts > 1 and noise is None:
         raise ValueError(f"noise: expected some for {starts} starts, got None")
-    shape = (len(queries), problem.choices)
+    problems = [problem] * max(len(queries), 1) if isinstance(problem, Problem) else problem
+    shape = (len(queries), problems[0].choices)
+    tables = tables or tables_of(problems, relations)
     runs = [
         network.run(
             problem,
@@ -71,6 +75,7 @@ def predict_on_cpu(
             patience=patience,
             threads=threads,
             stop=stop,
+            tables=tables,
         )
         for _ in range(starts)
     ]

@@ -1,10 +1,10 @@
 """What lies between the matrix products of a step of the equivariant network, compiled with numba.
 
-Rows of choices are ``slot * C + choice``: a slot holds one query. ``out`` [rows, P + 2H] is the product of the choices
-without bias: what they say to their rules, then their own part of the update. A rule's row is ``first[g] + slot *
-stride[g]``, because the rules of a kind are together. The innermost loops run over channels, so the compiler
-vectorises them. A row is taken from a whole array: after a slice of columns the compiler would gather number by number.
-Sums may be reordered (fastmath), NaN and infinity keep their meaning.
+Rows of choices are ``slot * C + choice``: a slot holds one query, whose rules are those of structure ``at[slot]``.
+``out`` [rows, P + 2H] is the product of the choices without bias: what they say to their rules, then their own part of
+the update. A rule's row is ``first[g] + slot * stride[g]``, because the rules of a kind are together. The innermost
+loops run over channels, so the compiler vectorises them. A row is taken from a whole array: after a slice of columns
+the compiler would gather number by number. Sums may be reordered (fastmath), NaN and infinity keep their meaning.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ _compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc
 
 
 @_compiled
-def pool(out, members, sizes, first, stride, bias, pooled, slots, C, P):
+def pool(out, at, every, all_sizes, first, stride, bias, pooled, slots, C, P):
     """The two largest over each rule's choices, plus the bias: pooled [rows, 2P]. The second of a single one is 0."""
     for q in range(slots):
-        choices = out[q * C : (q + 1) * C]
+        choices, members, sizes = out[q * C : (q + 1) * C], every[at[q]], all_sizes[at[q]]
         for g in range(len(sizes)):
+            if sizes[g] == 0:  # padding: nobody reads its row
+                continue
             row = pooled[first[g] + q * stride[g]]
             best, second = row[:P], row[P:]
             a = choices[members[g, 0]]
@@ -132,10 +134,11 @@ def _sigmoid(x):
 
 
 @_compiled
-def gate(out, answers, rules, weight, first, stride, bias, hidden, slots, C, P, H):
+def gate(out, answers, at, every, weights, first, stride, bias, hidden, slots, C, P, H):
     """Add the answers of each choice's rules to its own part, and open the gate: hidden [rows, H]."""
     nothing = np.zeros(2 * H, np.float32)
     for q in range(slots):
+        rules, weight = every[at[q]], weights[at[q]]
         for c in range(C):
             own, gated = out[q * C + c, P:], hidden[q * C + c]
             for j in range(0, rules.shape[1], AT_ONCE):
@@ -148,6 +151,51 @@ def gate(out, answers, rules, weight, first, stride, bias, hidden, slots, C, P, 
                     own[i] += once[i] + k * a[i] + l * b[i] + m * d[i] + n * e[i]
             for i in range(H):
                 gated[i] = own[i] * _sigmoid(own[i]) * own[H + i]
+
+
+@_compiled
+def weigh(logits, at, rules, first, variable, weights, share, low, high, kind, told, said, out, slots, C, V, P):
+    """Add what rules with weights and bounds tell the choices (``sums``) to their own part of ``out``.
+
+    logits [slots, C] give the belief. told [kinds, C, features] is scratch; said [kinds, features, 2H] are the weights.
+    """
+    belief = np.empty(C, np.float32)
+    one = np.float32(1)
+    for q in range(slots):
+        s = at[q]
+        for r in range(C // V):
+            own = logits[q, r * V : (r + 1) * V]
+            largest, total = own.max(), np.float32(0)
+            for v in range(V):
+                belief[r * V + v] = np.exp(own[v] - largest)
+                total += belief[r * V + v]
+            for v in range(V):
+                belief[r * V + v] /= total
+        told[:] = 0
+        for l in range(rules[s]):  # noqa: E741
+            whole = np.float32(0)
+            for n in range(first[s, l], first[s, l + 1]):
+                for v in range(V):
+                    whole += belief[variable[s, n] * V + v] * weights[s, n, v]
+            for n in range(first[s, l], first[s, l + 1]):
+                others = whole
+                for v in range(V):
+                    others -= belief[variable[s, n] * V + v] * weights[s, n, v]
+                for v in range(V):
+                    cell, weight = told[kind[s, l], variable[s, n] * V + v], weights[s, n, v]
+                    above, below = high[s, l] - others - weight, others + weight - low[s, l]
+                    cell[0] += share[s, n] * weight
+                    cell[1] += share[s, n] * (above / (one + abs(above)))
+                    cell[2] += share[s, n] * (below / (one + abs(below)))
+                    cell[3] += share[s, n] * max(-above, np.float32(0))
+                    cell[4] += share[s, n] * max(-below, np.float32(0))
+        for k in range(len(told)):
+            a, b, d, e, f = said[k, 0], said[k, 1], said[k, 2], said[k, 3], said[k, 4]
+            for c in range(C):
+                own, cell = out[q * C + c, P:], told[k, c]
+                t, u, w, x, y = cell[0], cell[1], cell[2], cell[3], cell[4]
+                for i in range(len(own)):
+                    own[i] += t * a[i] + u * b[i] + w * d[i] + x * e[i] + y * f[i]
 
 
 @_compiled

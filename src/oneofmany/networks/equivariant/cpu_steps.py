@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oneofmany.networks.equivariant.rules import rule_arrays
+from oneofmany.networks.equivariant.cpu_tables import Tables
+from oneofmany.networks.equivariant.rules import FEATURES
 from oneofmany.networks.settings import Inequalities
-from oneofmany.problems import Problem
 
 BLOCK = 12
 """Rows of one matrix product. BLAS runs a product this small in one thread, at its full speed."""
@@ -42,24 +42,27 @@ class Layers:
         kinds: Sequence[str],
         relation_kind: str | None,
         inequalities: Inequalities,
+        sums: Sequence[str] = (),
     ) -> None:
         given = {name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()}
         D, H = given["step.block.update.weight"].shape
         P = given["step.block.rule"].shape[1] // 2
-        check_shapes(given, shapes(D, P, H, len(kinds), inequalities))
+        check_shapes(given, shapes(D, P, H, len(kinds), inequalities, len(sums)))
         self.width, self.pooled, self.hidden = D, P, H
         self.embed, self.embed_bias = np.ascontiguousarray(given["embed.weight"].T), given["embed.bias"]
         self.choice = np.ascontiguousarray(given["step.block.choice.weight"].T)
         self.spoken_bias, self.own_bias = (part.copy() for part in np.split(given["step.block.choice.bias"], [P]))
         self.rule = dict(zip(kinds, given["step.block.rule"], strict=True))
+        self.sum = dict(zip(sums, given["step.block.sum"], strict=True)) if sums else {}
         self.related = None if relation_kind is None else self.rule[relation_kind]
         self.update = np.ascontiguousarray(given["step.block.update.weight"].T)
         self.update_bias, self.readout = given["step.block.update.bias"], given["step.readout"]
 
 
-def shapes(D: int, P: int, H: int, kinds: int, inequalities: Inequalities) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors of a network of these widths."""
-    return {
+def shapes(D: int, P: int, H: int, kinds: int, inequalities: Inequalities, sums: int = 0) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors of a network of these widths and numbers of kinds."""
+    of_sums = {"step.block.sum": (sums, FEATURES, 2 * H)} if sums else {}
+    return of_sums | {
         "embed.weight": (D, 4 if inequalities == "flags" else 2),
         "embed.bias": (D,),
         "step.block.choice.weight": (P + 2 * H, D),
@@ -79,34 +82,29 @@ def check_shapes(tensors: Mapping[str, np.ndarray], expected: Mapping[str, tuple
             raise ValueError(f"{name}: expected {expected.get(name)}, got {found}")
 
 
-class Tables:
-    """A problem's rules in the types and with the padding that the kernels take."""
-
-    def __init__(self, problem: Problem) -> None:
-        from oneofmany.networks.equivariant.cpu_kernels import AT_ONCE
-
-        arrays = rule_arrays(problem)
-        self.problem, self.kinds = problem, arrays.kinds
-        self.members = arrays.members.astype(np.int32)
-        self.sizes = arrays.real.sum(1).astype(np.int32)
-        more = ((0, 0), (0, -arrays.rules.shape[1] % AT_ONCE))
-        self.rules = np.pad(arrays.rules, more).astype(np.int32)
-        self.spread = np.pad(arrays.spread, more)
-
-
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The inputs of B queries."""
+    """The inputs of B queries.
 
-    problem: Problem
+    Args:
+        values: V, the number of values.
+        queries: integers [B, R], 0 = blank.
+        relations: integers [B, M, 2], pairs a < b, -1 for padding; None if there are none.
+        noise: float [B, C]; None for zeros.
+        flags: whether relations are flags of choices.
+        structure: int32 [B], the structure of every query; None if they share one.
+    """
+
+    values: int
     queries: np.ndarray
     relations: np.ndarray | None
     noise: np.ndarray | None
     flags: bool
+    structure: np.ndarray | None = None
 
     def of(self, row: int) -> np.ndarray:
         """Return float32 [C, features] of one query: given, noise, and with flags "larger" and "smaller"."""
-        R, V = self.problem.variables, self.problem.values
+        R, V = self.queries.shape[1], self.values
         made = np.zeros((R, V, 4 if self.flags else 2), np.float32)
         made[..., 0] = self.queries[row][:, None] == np.arange(1, V + 1)
         if self.noise is not None:
@@ -122,17 +120,18 @@ class Work:
     """The slots of one thread: the queries in work, and buffers for one step over them."""
 
     def __init__(self, layers: Layers, tables: Tables, features: Features, most: int) -> None:
-        C, D, P, H = tables.problem.choices, layers.width, layers.pooled, layers.hidden
+        C, D, P, H = tables.choices, layers.width, layers.pooled, layers.hidden
         self.layers, self.tables, self.features = layers, tables, features
         self.slots = Q = max(1, min(most, ROWS // C))
         rows = -(-Q * C // BLOCK) * BLOCK
         self.state, self.x, self.query, self.change = (np.zeros((rows, D), np.float32) for _ in range(4))
         self.out, self.hidden = np.zeros((rows, P + 2 * H), np.float32), np.zeros((rows, H), np.float32)
         self.logits, self.before = (np.zeros((Q, C), np.float32) for _ in range(2))
-        self.answers, self.changed = np.full((Q, tables.problem.variables), -1, np.int32), np.zeros(Q, np.bool_)
+        self.answers, self.changed = np.full((Q, tables.variables), -1, np.int32), np.zeros(Q, np.bool_)
+        self.at = np.zeros(Q, np.int32)  # the structure in each slot
         self.done, self.since = [0] * Q, [0] * Q  # steps run, and the step of the answer's last change
 
-        G = len(tables.sizes)
+        G = tables.sizes.shape[1]
         self.first, self.stride = np.zeros(G, np.int32), np.zeros(G, np.int32)
         self.parts: list[tuple[int, int, np.ndarray]] = []  # first row, rows of a query, and weights of each kind
         rule = row = 0
@@ -147,9 +146,12 @@ class Work:
         self.relations = None
         if relations is not None and relations.shape[1]:
             M = relations.shape[1]
-            rows = -(-Q * M * tables.problem.values // BLOCK) * BLOCK
+            rows = -(-Q * M * tables.values // BLOCK) * BLOCK
             self.relations = np.full((Q, M, 2), -1, np.int32)
             self.related = np.zeros((rows, 2 * P), np.float32), np.zeros((rows, 2 * H), np.float32)
+        if tables.sums is not None:
+            self.said_by_sums = np.stack([layers.sum[kind] for kind in tables.sums.kinds])
+            self.told = np.zeros((len(tables.sums.kinds), C, FEATURES), np.float32)
 
     def answer(
         self, rows: range, steps: int, patience: int | None, made: Logits, stop: Callable[[], bool] | None
@@ -180,7 +182,7 @@ class Work:
                     at.pop()
 
     def _rows(self, slot: int) -> slice:
-        C = self.tables.problem.choices
+        C = self.tables.choices
         return slice(slot * C, (slot + 1) * C)
 
     def _put(self, slot: int, row: int) -> None:
@@ -190,6 +192,10 @@ class Work:
         self.query[own] = self.state[own] = embedded
         self.x[own] = embedded + embedded
         self.done[slot] = 0
+        if self.features.structure is not None:
+            self.at[slot] = self.features.structure[row]
+        if self.tables.sums is not None:
+            self.logits[slot] = embedded @ self.layers.readout
         if self.relations is not None and self.features.relations is not None:
             self.relations[slot] = self.features.relations[row]
 
@@ -199,7 +205,7 @@ class Work:
             return
         for array in (self.query, self.state, self.x):
             array[self._rows(target)] = array[self._rows(source)]
-        for array in (self.logits, self.before, self.answers, self.changed, self.relations):
+        for array in (self.logits, self.before, self.answers, self.changed, self.at, self.relations):
             if array is not None:
                 array[target] = array[source]
         self.done[target], self.since[target] = self.done[source], self.since[source]
@@ -209,10 +215,10 @@ class Work:
         from oneofmany.networks.equivariant import cpu_kernels as kernels
 
         n, t = self.layers, self.tables
-        C, V, D, P, H = t.problem.choices, t.problem.values, n.width, n.pooled, n.hidden
+        C, V, D, P, H = t.choices, t.values, n.width, n.pooled, n.hidden
         _product(self.x, n.choice, self.out, slots * C)
         kernels.pool(
-            self.out, t.members, t.sizes, self.first, self.stride, n.spoken_bias, self.pooled, slots, C, P
+            self.out, self.at, t.members, t.sizes, self.first, self.stride, n.spoken_bias, self.pooled, slots, C, P
         )  # fmt: skip
         for row, count, weight in self.parts:
             _product(self.pooled[row:], weight, self.said[row:], slots * count)
@@ -221,8 +227,15 @@ class Work:
             kernels.pool_relations(self.out, self.relations, n.spoken_bias, pooled, slots, C, V, P)
             _product(pooled, n.related, said, slots * self.relations.shape[1] * V)
             kernels.spread_relations(said, self.relations, self.out, slots, C, V, P)
+        if t.sums is not None:
+            m = t.sums
+            kernels.weigh(
+                self.logits, self.at, m.rules, m.first, m.variable, m.weights, m.share, m.low, m.high, m.kind,
+                self.told, self.said_by_sums, self.out, slots, C, V, P,
+            )  # fmt: skip
         kernels.gate(
-            self.out, self.said, t.rules, t.spread, self.first, self.stride, n.own_bias, self.hidden, slots, C, P, H
+            self.out, self.said, self.at, t.rules, t.spread, self.first, self.stride, n.own_bias, self.hidden, slots,
+            C, P, H,
         )  # fmt: skip
         _product(self.hidden, n.update, self.change, slots * C)
         self.logits, self.before = self.before, self.logits

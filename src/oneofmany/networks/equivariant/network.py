@@ -63,8 +63,7 @@ class EquivariantNetwork(TaskNetwork):
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
         """Return None for problems of any task and size whose kinds of rules the network has weights for."""
         block = self.step.block
-        unequal = self.inequalities == "rules"
-        return refusal(problem, relations, block.kinds, self.inequalities, self._trained, block.sums, unequal)
+        return refusal(problem, relations, block.kinds, self.inequalities, self._trained, block.sums)
 
     def compile_step(self, backend: str = "inductor") -> None:
         """Compile one step in place; it serves any number of steps."""

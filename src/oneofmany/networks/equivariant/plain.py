@@ -14,6 +14,9 @@ from torch import Tensor
 
 from oneofmany.networks.equivariant.tables import Incidence, RelationTables, RuleTables
 
+Spans = tuple[tuple[int, int], ...]
+"""``RuleTables.spans``."""
+
 # ---- pooling over static rules -------------------------------------------------------------------------------------
 
 
@@ -46,22 +49,31 @@ class _SumRows(torch.autograd.Function):
         return _sum_rows(grad.contiguous(), *ctx.saved_tensors), None, None, None, None
 
 
+def _top_two_slots(x: Tensor, members: Tensor, real: Tensor, slots: torch.dtype) -> list[Tensor]:
+    """The two largest of every rule, and their slots: each [G, B, channels]."""
+    best = x[members[:, 0]]
+    second = torch.full_like(best, -torch.inf)
+    winner = torch.zeros_like(best, dtype=slots)
+    runner_up = torch.full_like(winner, -2)  # not a slot of any choice
+    for w in range(1, members.shape[1]):
+        other = torch.where(real[:, w, None, None], x[members[:, w]], -torch.inf)
+        wins, comes_second = other > best, other > second
+        runner_up = torch.where(wins, winner, torch.where(comes_second, w, runner_up))
+        winner = torch.where(wins, w, winner)
+        second = torch.maximum(second, torch.minimum(best, other))
+        best = torch.maximum(best, other)
+    return [best, second, winner, runner_up]
+
+
 class _TopRows(torch.autograd.Function):
     """The two largest choices; of equal ones the first wins. Only their slots are kept for the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor, rules: Tensor, slot: Tensor) -> Tensor:
-        best = x[members[:, 0]]
-        second = torch.full_like(best, -torch.inf)
-        winner = torch.zeros_like(best, dtype=slot.dtype)
-        runner_up = torch.full_like(winner, -2)  # not a slot of any choice
-        for w in range(1, members.shape[1]):
-            other = torch.where(real[:, w, None, None], x[members[:, w]], -torch.inf)
-            wins, comes_second = other > best, other > second
-            runner_up = torch.where(wins, winner, torch.where(comes_second, w, runner_up))
-            winner = torch.where(wins, w, winner)
-            second = torch.maximum(second, torch.minimum(best, other))
-            best = torch.maximum(best, other)
+    def forward(
+        ctx: Any, x: Tensor, members: Tensor, real: Tensor, rules: Tensor, slot: Tensor, spans: Spans
+    ) -> Tensor:
+        parts = [_top_two_slots(x, *part, slot.dtype) for part in _of_spans(members, real, spans)]
+        best, second, winner, runner_up = _joined(parts)
         ctx.save_for_backward(winner, runner_up, rules, slot)
         return torch.cat([best, torch.where(second == -torch.inf, 0, second)], -1)
 
@@ -75,30 +87,20 @@ class _TopRows(torch.autograd.Function):
             rule, own = rules[:, j], slot[:, j, None, None]
             total = total + torch.where(winner[rule] == own, grad_best[rule], 0)
             total = total + torch.where(runner_up[rule] == own, grad_second[rule], 0)
-        return total, None, None, None, None
+        return total, None, None, None, None, None
 
 
 class _TopWindows(torch.autograd.Function):
     """Rules as windows of a channels-last image, so that PyTorch's vectorised CPU max pooling finds the winners."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor) -> Tensor:
-        G, W = members.shape
-        rows = x.flatten(1).index_select(0, members.flatten())
-        rows.view(G, W, -1).masked_fill_(~real[..., None], -torch.inf)
-        picture = rows.view(1, G, W, -1).permute(0, 3, 1, 2)
-
-        def largest() -> list[Tensor]:
-            return [part.flatten(2)[0].t() for part in F.max_pool2d(picture, (1, W), return_indices=True)]
-
-        best, winner = largest()
-        rows.scatter_(0, winner, -torch.inf)
-        second, runner_up = largest()
+    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor, spans: Spans) -> Tensor:
+        parts = [_top_two_windows(x.flatten(1), *part) for part in _of_spans(members, real, spans)]
+        best, second, winner, runner_up = _joined(parts)
         alone = second == -torch.inf
-        choice = members.flatten()
-        ctx.save_for_backward(choice[winner], choice[runner_up], alone)
+        ctx.save_for_backward(winner, runner_up, alone)
         ctx.shape = x.shape
-        return torch.cat([part.reshape(G, *x.shape[1:]) for part in (best, second.masked_fill(alone, 0))], -1)
+        return torch.cat([part.unflatten(1, x.shape[1:]) for part in (best, second.masked_fill(alone, 0))], -1)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
@@ -107,7 +109,36 @@ class _TopWindows(torch.autograd.Function):
         grad_best, grad_second = (part.flatten(1) for part in grad.chunk(2, -1))
         total = torch.zeros(ctx.shape, dtype=grad.dtype).flatten(1)
         total.scatter_add_(0, winner, grad_best).scatter_add_(0, runner_up, grad_second.masked_fill(alone, 0))
-        return total.view(ctx.shape), None, None
+        return total.view(ctx.shape), None, None, None
+
+
+def _top_two_windows(x: Tensor, members: Tensor, real: Tensor) -> list[Tensor]:
+    """The two largest of every rule, and their choices: each [G, numbers], from x [C, numbers]."""
+    G, W = members.shape
+    choice = members.flatten()
+    rows = x.index_select(0, choice)
+    rows.view(G, W, -1).masked_fill_(~real[..., None], -torch.inf)
+    picture = rows.view(1, G, W, -1).permute(0, 3, 1, 2)
+
+    def largest() -> list[Tensor]:
+        return [part.flatten(2)[0].t() for part in F.max_pool2d(picture, (1, W), return_indices=True)]
+
+    best, winner = largest()
+    rows.scatter_(0, winner, -torch.inf)
+    second, runner_up = largest()
+    return [best, second, choice[winner], choice[runner_up]]
+
+
+def _joined(parts: list[list[Tensor]]) -> list[Tensor]:
+    """The same tensors of all spans, one after the other."""
+    return parts[0] if len(parts) == 1 else [torch.cat(part) for part in zip(*parts, strict=True)]
+
+
+def _of_spans(members: Tensor, real: Tensor, spans: Spans) -> list[tuple[Tensor, Tensor]]:
+    """The rules of every span, without the columns that they do not use."""
+    counts = [count for count, _ in spans]
+    parts = zip(members.split(counts), real.split(counts), spans, strict=True)
+    return [(of[:, :width], there[:, :width]) for of, there, (_, width) in parts]
 
 
 def sum_rows(x: Tensor, incidence: Incidence) -> Tensor:
@@ -123,8 +154,8 @@ def top_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
     the size of the rule, unlike a mean or a sum. The second of a rule with a single choice is 0.
     """
     if unrolled(x):
-        return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot)
-    return _TopWindows.apply(x, tables.members, tables.real)
+        return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot, tables.spans)
+    return _TopWindows.apply(x, tables.members, tables.real, tables.spans)
 
 
 # ---- pooling over the rules of a query's relations -------------------------------------------------------------------

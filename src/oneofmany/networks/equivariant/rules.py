@@ -10,7 +10,9 @@ import numpy as np
 from oneofmany.networks.settings import Inequalities
 from oneofmany.problems import Problem
 
-UNEQUAL = "relations a != b need PyTorch and inequalities='rules'"
+UNEQUAL = "relations a != b need inequalities='rules'"
+FEATURES = 5
+"""The numbers that a rule with weights and bounds tells a choice (``sums``)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +25,7 @@ class RuleArrays:
         rules: int64 [C, D], each choice's rules, padded with 0.
         slot: int64 [C, D], the choice's column in ``members`` of that rule, -1 for padding.
         spread: float32 [C, D], the weight of each rule's answer to the choice, 0 for padding: for each kind the mean
-            over the choice's rules of that kind; for the relations' kind the sum divided by V.
+            over the choice's rules of that kind; for the kind of relations a < b the sum divided by V.
         back: float32 [G, W], the same weights from the side of the rules.
         kinds: (kind, number of rules) in the order of the rules.
     """
@@ -37,11 +39,25 @@ class RuleArrays:
     kinds: tuple[tuple[str, int], ...]
 
 
-def rule_arrays(problem: Problem) -> RuleArrays:
-    """Build the arrays of a problem; raises ValueError if a kind of rules has two meanings."""
+def rule_arrays(problem: Problem, unequal: np.ndarray | None = None) -> RuleArrays:
+    """Build the arrays of a problem; raises ValueError if a kind of rules has two meanings.
+
+    Args:
+        problem: the problem.
+        unequal: int [M, 2], relations a != b of a query, -1 for padding: their rules join those of the problem.
+    """
     places, members = problem.ones
-    order = problem.kind[places].argsort(kind="stable")
-    members, kind, exact = members[order], problem.kind[places][order], problem.exact[places][order]
+    kind, exact = problem.kind[places], problem.exact[places]
+    if unequal is not None and len(unequal := unequal[unequal[:, 0] >= 0]):
+        pairs = problem.relation_members(unequal[None].astype(np.int64)).reshape(-1, 2)
+        widest = max(2, members.shape[1])
+        members = np.concatenate(
+            [np.pad(part, ((0, 0), (0, widest - part.shape[1])), constant_values=-1) for part in (members, pairs)]
+        )
+        kind = np.concatenate([kind, np.full(len(pairs), problem.kinds.index(str(problem.relation_kind)))])
+        exact = np.concatenate([exact, np.zeros(len(pairs), bool)])
+    order = kind.argsort(kind="stable")
+    members, kind, exact = members[order], kind[order], exact[order]
     for k, name in enumerate(problem.kinds):
         # The network knows rules only by the weights of their kind, so a kind must have one meaning.
         meanings = {*exact[kind == k].tolist(), *([False] if name == problem.relation_kind else [])}
@@ -67,8 +83,8 @@ def rule_arrays(problem: Problem) -> RuleArrays:
 
     pair = choice * len(problem.kinds) + kind[rule]
     siblings = np.bincount(pair)[pair]
-    if problem.relation_kind is not None:
-        siblings[kind[rule] == problem.kinds.index(problem.relation_kind)] = problem.values
+    if (ordered := ordered_kind(problem)) is not None:
+        siblings[kind[rule] == problem.kinds.index(ordered)] = problem.values
     share = np.float32(1) / siblings.astype(np.float32)
     back = np.zeros(members.shape, np.float32)
     back[rule, slot] = share
@@ -82,6 +98,54 @@ def rule_arrays(problem: Problem) -> RuleArrays:
         back=back,
         kinds=tuple((name, count) for name, count in zip(problem.kinds, counts, strict=True) if count),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class SumArrays:
+    """Rules with weights and bounds: N groups, each a variable of one of L rules, in the order of the rules.
+
+    All numbers of a rule are divided by its largest weight.
+
+    Args:
+        rule: int64 [N], the rule of every group.
+        variable: int64 [N].
+        weights: float64 [N, V], the weight of every value, 0 for a value that is not in the rule.
+        low: float64 [L], the least sum.
+        high: float64 [L], the greatest sum.
+    """
+
+    rule: np.ndarray
+    variable: np.ndarray
+    weights: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def sum_arrays(
+    problem: Problem, rule: np.ndarray, choices: np.ndarray, weights: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> SumArrays:
+    """Return the groups of rules with weights and bounds.
+
+    Args:
+        problem: the problem, for its variables and values.
+        rule: int64 [E], the rule 0..L-1 of every entry.
+        choices: int [E].
+        weights: int [E].
+        low: int [L], the least sum of every rule.
+        high: int [L], the greatest sum.
+    """
+    R, V = problem.variables, problem.values
+    groups, group = np.unique(rule * R + choices // V, return_inverse=True)
+    table = np.zeros((len(groups), V))
+    table[group, choices % V] = weights
+    scale = np.zeros(len(low))
+    np.maximum.at(scale, rule, np.abs(weights.astype(np.float64)))
+    return SumArrays(groups // R, groups % R, table / scale[groups // R][:, None], low / scale, high / scale)
+
+
+def ordered_kind(problem: Problem) -> str | None:
+    """Return the kind of relations a < b, whose answers are summed and divided by V; None if there are none."""
+    return problem.relation_kind if problem.relation == "<" else None
 
 
 def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str, ...], str | None]:
@@ -107,7 +171,6 @@ def refusal(
     inequalities: Inequalities,
     trained: str,
     sums: Sequence[str] = (),
-    unequal: bool = False,
 ) -> str | None:
     """Return why a network cannot answer queries of a problem, in one sentence; None if it can.
 
@@ -118,11 +181,10 @@ def refusal(
         inequalities: the network's input form of relations.
         trained: the task and size that the network was trained on.
         sums: the kinds of rules with weights and bounds that the network has weights for.
-        unequal: whether the network takes relations a != b.
     """
     needed = dict.fromkeys(used_kinds(problem, "flags")[0])
     if relations is not None and (relations >= 0).any():
-        if problem.relation != "<" and not unequal:
+        if problem.relation != "<" and inequalities != "rules":
             return UNEQUAL
         if inequalities == "rules":
             needed[str(problem.relation_kind)] = None

@@ -16,7 +16,8 @@ from oneofmany.networks.equivariant.plain import (
     top_over_rules,
     unrolled,
 )
-from oneofmany.networks.equivariant.sums import FEATURES, beliefs, sum_features
+from oneofmany.networks.equivariant.rules import FEATURES
+from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 from oneofmany.networks.kernels import autocasts, takes_triton
 
@@ -106,11 +107,18 @@ class Step(nn.Module):
         self.readout = nn.Parameter(torch.empty(block.width).uniform_(-bound, bound))
 
     def forward(
-        self, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None
+        self,
+        state: Tensor,
+        query: Tensor,
+        tables: RuleTables,
+        relations: RelationTables | None,
+        belief: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return the next state [C, B, width] and its logits [C, B]."""
-        belief = None
-        if tables.sums is not None:
+        """Return the next state [C, B, width] and its logits [C, B].
+
+        ``belief`` [R, B, V] is what rules with weights and bounds expect; by default that of the state's logits.
+        """
+        if tables.sums is not None and belief is None:
             with torch.autocast(state.device.type, enabled=False):
                 belief = beliefs(state @ self.readout.to(state.dtype), tables.sums.weights.shape[-1])
         state = self.block(state, query, tables, relations, belief)
@@ -127,15 +135,19 @@ def run_steps(
     relations: RelationTables | None,
     steps: int,
     every_step: bool,
+    belief: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return logits [T, C, B] (T = 1, the last step's only, if not every_step) and the last state [C, B, width]."""
+    """Return logits [T, C, B] (T = 1, the last step's only, if not every_step) and the last state [C, B, width].
+
+    ``belief`` is that of ``Step``, the same in all steps.
+    """
     if uses_triton(step.block, state, tables, relations):
         from oneofmany.networks.equivariant import triton
 
         return triton.run_steps(step, state, query, tables, relations, steps, every_step, torch.bfloat16)
     made = []
     for _ in range(steps):
-        state, last = step(state, query, tables, relations)
+        state, last = step(state, query, tables, relations, belief)
         made = [*made, last] if every_step else [last]
     return torch.stack(made), state
 

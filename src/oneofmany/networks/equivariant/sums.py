@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from oneofmany.networks.equivariant.plain import sum_rows
+from oneofmany.networks.equivariant.rules import FEATURES
 from oneofmany.networks.equivariant.tables import SumTables
-
-FEATURES = 5
 
 
 def beliefs(logits: Tensor, values: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -70,9 +71,10 @@ class RuleTables:
         real: bool [G, W], False for padding.
         rules: int64 [C, D], each choice's rules, padded with 0.
         slot: int8 or int16 [C, D], the choice's column in ``members`` of that rule, -1 for padding.
-        spread: from rules to choices: for each kind the mean over the choice's rules of that kind; for the relations'
-            kind the sum divided by V.
+        spread: from rules to choices: for each kind the mean over the choice's rules of that kind; for the kind of
+            relations a < b the sum divided by V.
         kinds: (kind, number of rules) in the order of the rules.
+        spans: (number of rules, columns of ``members`` that they use) of consecutive rules.
         sums: the rules with weights and bounds; None if there are none.
         shared: whether all queries share the rules.
     """
@@ -83,8 +85,18 @@ class RuleTables:
     slot: Tensor
     spread: Incidence
     kinds: tuple[tuple[str, int], ...]
+    spans: tuple[tuple[int, int], ...]
     sums: SumTables | None = None
     shared: bool = True
+
+
+def spans(counts: Sequence[int], widths: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Join consecutive kinds of equal width: their numbers of rules and widths -> (number of rules, width)."""
+    joined: list[tuple[int, int]] = []
+    for count, width in zip(counts, widths, strict=True):
+        before = joined.pop() if joined and joined[-1][1] == width else (0, width)
+        joined += [(before[0] + count, width)] if before[0] + count else []
+    return tuple(joined)
 
 
 _TABLES: WeakKeyDictionary[Problem, dict[torch.device, RuleTables]] = WeakKeyDictionary()
@@ -119,7 +131,10 @@ def _build(problem: Problem, device: torch.device) -> RuleTables:
             arrays.slot.astype(slots),
         )
     )
-    return RuleTables(members, real, rules, slot, Incidence(rules, spread, members, back), arrays.kinds)
+    counts = [count for _, count in arrays.kinds]
+    widths = [int(part.sum(1).max()) for part in np.split(arrays.real, np.cumsum(counts)[:-1])]
+    incidence = Incidence(rules, spread, members, back)
+    return RuleTables(members, real, rules, slot, incidence, arrays.kinds, spans(counts, widths))
 
 
 @dataclass(frozen=True, eq=False)
