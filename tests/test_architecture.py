@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "launching", "files"},
     "recipes": {"problems", "data", "networks", "training"},
     "report": {"problems", "data", "networks", "evaluation", "pictures", "files", "extras"},
-    "tuning": {"data", "recipes", "training", "launching", "report", "files", "extras"},
+    "tuning": {"data", "recipes", "training", "runs", "launching", "report", "files", "extras"},
     "solving": {"problems", "exact", "networks", "progress"},
     "playground": {"files"},
     "compiled": set(),

@@ -48,7 +48,7 @@ def command(_):
         time.sleep(0.1)
 """
 HANDLED = """
-from oneofmany.training.signals import listening
+from oneofmany.runs.signals import listening
 
 def command(_):
     seen = []

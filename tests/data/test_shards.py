@@ -14,6 +14,7 @@ from oneofmany.data.splits import in_split, relation_rows
 from oneofmany.exact import count
 from oneofmany.exact.symmetry import canonical_sudoku
 from oneofmany.launching.local import Local
+from oneofmany.runs.lock import Lock
 
 BUILDS = {
     "futoshiki": (
@@ -118,3 +119,28 @@ def test_mistakes_are_named(tmp_path, capsys):
     (tmp_path / "b" / "build.json").write_text(json.dumps({"builder": "nqueens", "arguments": {}, "shards": 2}))
     with pytest.raises(ValueError, match="holds shards of another build"):
         build_in_shards(build, tmp_path / "b", Local())
+
+
+FUTOSHIKI = ["data", "futoshiki", "--size", "4", "--blanks", "6", "--queries", "20"]
+
+
+@pytest.mark.parametrize("option", [["--launcher", "ray"], ["--jobs", "2"]])
+def test_an_option_of_shards_without_shards_is_named(option, tmp_path, capsys):
+    assert run([*FUTOSHIKI, "--out", str(tmp_path / "x.safetensors"), *option]) == 2
+    assert f"{option[0]} is for a build in shards: add --shards N, or leave it out" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_builds_of_one_file_do_not_disturb_each_other(tmp_path, capsys):
+    out = tmp_path / "x.safetensors"
+    with Lock(tmp_path / ".x.safetensors.lock"):
+        assert run([*FUTOSHIKI, "--shards", "2", "--out", str(out)]) == 2
+    assert f"{out} is in use by" in capsys.readouterr().err
+    assert run([*FUTOSHIKI, "--shards", "2", "--out", str(out)]) == 0
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_too_few_queries_for_all_shards_are_counted(tmp_path):
+    few = {"size": 3, "blanks": 1, "inequalities": 0, "queries": 200, "split": None, "seed": 1}
+    with pytest.raises(ValueError, match=r"asked for \d+, but only \d+ distinct .* beside the \d+ of all shards$"):
+        build_in_shards(Build("futoshiki", few, 4), tmp_path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+import oneofmany.launching.local as local
 import oneofmany.training.queue as queue
 from oneofmany.cli import run
 from oneofmany.recipes import planning  # noqa: F401 - imported before the fork
@@ -76,7 +77,8 @@ def command(arguments: Sequence[object], log: Path, prepare: Callable[[], None] 
     """Start ``oneofmany ARGUMENTS`` in a new process; return its number."""
 
     def work() -> int:
-        queue.subprocess = Forking  # the runs of a sweep are forked too
+        assert local.subprocess in (subprocess, Forking), "the launcher starts processes in another way"
+        local.subprocess = Forking  # the runs of a sweep are forked too
         prepare()
         return run([str(argument) for argument in arguments])
 
@@ -125,7 +127,7 @@ def import_like(arguments: Sequence[object], folder: Path) -> None:
 
 
 class Forking:
-    """Stands in for the module ``subprocess`` in the queue of a sweep."""
+    """Stands in for the module ``subprocess`` in the launcher of a sweep."""
 
     DEVNULL, STDOUT = subprocess.DEVNULL, subprocess.STDOUT
 

@@ -14,6 +14,7 @@ from oneofmany.launching import LOCKED, Command, Place, finish, launcher_for
 from oneofmany.launching.local import Local
 from oneofmany.runs.lock import Lock
 from oneofmany.runs.state import state_of
+from oneofmany.training.queue import Queue
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,75 @@ def test_commands_are_finished_and_a_failure_stops_the_others(tmp_path):
         finish([waits, fails], Local())
 
 
+SLOW_TO_STOP = """
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import oneofmany.cli as cli
+from pathlib import Path
+from oneofmany.launching import Command, finish
+
+class Slow:  # as a scheduler that takes its time for every request
+    code = None
+    def poll(self):
+        return self.code
+    def terminate(self):
+        time.sleep(0.3)
+        self.code = -15
+        print("stopped", flush=True)
+
+class Launcher:
+    def start(self, commands):
+        return [Slow() for _ in commands]
+
+def command(_):
+    finish([Command(("x",), Path("x.log"))] * 4, Launcher(), tell=lambda done, of: os.kill(os.getpid(), NUMBER))
+
+cli._dispatch = command
+cli.main([])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_all_commands_however_long_it_takes(number):
+    code = SLOW_TO_STOP.replace("NUMBER", str(int(number)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "oneofmany: stopped\n", "stopped\n" * 4)
+
+
+class Elsewhere:
+    """A launcher whose commands end at once; their files are seen here at a later look."""
+
+    cpus = 1
+
+    def __init__(self, job, looks):
+        self.job, self.looks = job, looks
+
+    def start(self, commands):
+        return [self] * len(commands)
+
+    def poll(self):
+        self.looks -= 1
+        if self.looks == 0:
+            self.job.folder.mkdir(parents=True)
+            (self.job.folder / "result.json").write_text("{}")
+        return 0
+
+    def terminate(self):
+        pass
+
+
+@pytest.mark.parametrize(("looks", "state"), [(5, "finished"), (100, "failed")])
+def test_a_result_that_network_storage_shows_late(looks, state, tmp_path, monkeypatch):
+    monkeypatch.setattr("oneofmany.training.queue.SEEN", 3.0)
+    monkeypatch.setattr("oneofmany.training.queue.LOOK", 0.1)
+    (job,), _ = fake_jobs(tmp_path / "fake", tmp_path / "runs", 1)
+    job.log.parent.mkdir(parents=True)
+    job.log.write_text("")
+    queue = Queue([job], cluster=Elsewhere(job, looks))
+    queue.run()
+    assert [entry.state for entry in queue.entries] == [state]
+
+
 def job_file(tmp_path, seconds=0.05, **options):
     (job,), program = fake_jobs(tmp_path / "fake", tmp_path / "runs", 1, seconds, **options)
     job.log.parent.mkdir(parents=True)
@@ -114,6 +184,30 @@ def test_a_worker_passes_a_signal_on_and_the_next_resumes(tmp_path):
     process.communicate()
     assert process.returncode == 0
     assert began(tmp_path / "fake")[-1] == ["--resume", str(job.folder)]
+
+
+def test_what_ray_says_about_a_lost_task_is_in_its_log(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    from ray.exceptions import RayTaskError, WorkerCrashedError
+
+    from oneofmany.launching.ray_tasks import Task
+
+    missing = FileNotFoundError(2, "No such file or directory", "/not/shared")
+    errors = {"crashed": WorkerCrashedError(), "missing": RayTaskError("run", "Traceback ...", missing)}
+    monkeypatch.setattr(ray, "wait", lambda references, timeout: (references, []))
+
+    def get(reference):
+        raise errors[reference]
+
+    monkeypatch.setattr(ray, "get", get)
+    for name, said in (
+        ("crashed", "The worker died unexpectedly"),
+        ("missing", "FileNotFoundError: [Errno 2] No such"),
+    ):
+        log = tmp_path / f"{name}.log"
+        assert Task(name, log).poll() == -signal.SIGKILL
+        assert log.read_text().startswith(f"oneofmany: Ray: {said}")
+        assert log.read_text().count("\n") == 1
 
 
 def test_a_ray_cluster_that_is_not_there_is_named_at_once(tmp_path):

@@ -45,6 +45,15 @@ def test_a_killed_run_ends_with_the_weights_of_an_undisturbed_one(cluster, data,
     assert_undisturbed(jobs, data, tmp_path / "alone")
 
 
+def test_what_no_machine_has_is_refused_at_once(cluster):
+    """Ray would wait for such a machine for ever."""
+    for asked in ({"gpus": 1.0}, {"cpus": 2}):
+        with pytest.raises(
+            ValueError, match=r"^no machine of the Ray cluster has --cpus \d and --gpus \d: ask for less$"
+        ):
+            OnRay(cluster.address, **asked)
+
+
 @pytest.mark.slow
 def test_a_lost_node_is_survived(cluster, data, tmp_path):
     """The node on which a run works is lost: the other node resumes it."""

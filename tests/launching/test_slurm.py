@@ -12,7 +12,8 @@ pytest.importorskip("submitit")
 
 from launching.sweeps import assert_undisturbed, began, children_of, fake_jobs, free_port, real_jobs, updates_of
 from oneofmany.data.shards import Build, build_in_shards
-from oneofmany.launching.slurm import OnSlurm
+from oneofmany.launching import Command
+from oneofmany.launching.slurm import OnSlurm, Scheduler
 from oneofmany.training.jobs import state_of
 from oneofmany.training.queue import Queue
 from small_runs import write_data
@@ -67,6 +68,69 @@ def test_without_a_cluster_the_reason_is_said(tmp_path, monkeypatch):
         OnSlurm(tmp_path)
     with pytest.raises(ValueError, match=r"--gpus: SLURM gives whole GPUs to a job, got 0\.5"):
         OnSlurm(tmp_path, gpus=0.5)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Stand-ins for SLURM's programs: programs(squeue="exit 1") replaces one; their arguments are in the file calls."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+    def replace(**scripts):
+        for name, script in scripts.items():
+            (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\n{script}\n')
+            (folder / name).chmod(0o755)
+
+    replace(srun="", sbatch="echo Submitted batch job 7", squeue="", scancel="")
+    return replace
+
+
+def calls(tmp_path, name):
+    return [line for line in (tmp_path / "calls").read_text().splitlines() if line.startswith(name)]
+
+
+def commands(tmp_path, number):
+    return [Command(("x",), tmp_path / f"{i}.log") for i in range(number)]
+
+
+def test_what_sbatch_refuses_is_one_sentence(programs, tmp_path):
+    programs(sbatch="echo 'sbatch: error: invalid partition specified: big' >&2; exit 1")
+    with pytest.raises(ValueError, match=r"^--launcher slurm: sbatch: error: invalid partition specified: big$"):
+        OnSlurm(tmp_path).start(commands(tmp_path, 1))
+
+
+def test_arrays_have_the_size_that_slurm_takes_and_no_other_limit(programs, tmp_path, monkeypatch):
+    OnSlurm(tmp_path).start(commands(tmp_path, 300))
+    (script,) = (tmp_path / ".slurm").glob(".submission_file_*.sh")
+    assert "#SBATCH --array=0-299%300\n" in script.read_text()
+    monkeypatch.setattr("oneofmany.launching.slurm.ARRAY", 2)
+    assert len(OnSlurm(tmp_path).start(commands(tmp_path, 5))) == 5
+    assert len(calls(tmp_path, "sbatch")) == 1 + 3
+    programs(sbatch=f"test $(grep -c sbatch {tmp_path}/calls) -lt 6 && echo Submitted batch job 8")
+    with pytest.raises(ValueError, match=r"^--launcher slurm: sbatch failed$"):
+        OnSlurm(tmp_path).start(commands(tmp_path, 4))
+    assert len(calls(tmp_path, "scancel")) == 2  # the first array of the two is taken back
+
+
+def test_an_exit_code_that_network_storage_shows_late(programs, tmp_path, monkeypatch):
+    monkeypatch.setattr("oneofmany.launching.slurm.ASK", 0.0)
+    late, lost, cancelled = OnSlurm(tmp_path).start(commands(tmp_path, 3))
+    assert late.poll() is None  # SLURM has forgotten it
+    late._end.write_text("0")
+    assert late.poll() == 0
+    cancelled.terminate()
+    assert cancelled.poll() == -signal.SIGTERM
+    assert lost.poll() is None
+    monkeypatch.setattr("oneofmany.launching.slurm.SEEN", 0.0)
+    assert lost.poll() == -signal.SIGTERM
+
+
+def test_a_scheduler_that_does_not_answer_is_not_asked_for_every_job(programs, tmp_path):
+    programs(squeue="exit 1")
+    scheduler = Scheduler()
+    assert all(scheduler.has(f"7_{i}") for i in range(20))
+    assert len(calls(tmp_path, "squeue")) == 1
 
 
 @pytest.fixture(scope="module")

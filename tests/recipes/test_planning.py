@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from oneofmany.data import import_sequences, load_data
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.recipes import SEEDS, recipe, recipes
 from oneofmany.recipes.fields import resolve
@@ -91,6 +92,15 @@ def test_a_sweep_in_three_lines(data, tmp_path):
     assert [state_of(job.folder) for job in (first, second)] == ["finished", "finished"]
     assert all((job.folder / "predictions" / "queens.safetensors").is_file() for job in (first, second))
     assert [job.after for job in (first, second)] == [(), ()]
+
+
+def test_sequences_are_swept_too(tmp_path):
+    file = tmp_path / "words.safetensors"
+    import_sequences([{"input": "ab", "output": "ba"}, {"input": "bc", "output": "cb"}])[0].save(file)
+    sweep = Sweep(["sequences/minloss"], [7], tmp_path, data=DataFiles(train=file, dev=file), evaluate=[file])
+    (job,) = plan(sweep)
+    assert job.data == (load_data(file).header()["checksum"],) * 2
+    assert [step[0] for step in job.after] == ["evaluate"]
 
 
 def test_data_is_named_or_built(tmp_path):

@@ -25,6 +25,7 @@ def main(arguments):
         with (folder / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
         time.sleep(0.25)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is finished, or was stopped before
     (folder / "result.json").write_text(json.dumps({"dev": {"score": score, "overall": score, "os": None, "ms": None}}))
 
 

@@ -2,19 +2,27 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("optuna")
 
 from oneofmany.cli import run
+from oneofmany.data import Dataset, import_sequences
+from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
+from oneofmany.data.sudoku import build_sudoku
+from oneofmany.data.test_sets import is_test_set
 from oneofmany.recipes import recipe
+from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.finding import DataFiles
+from oneofmany.runs.lock import Lock
 from oneofmany.training import OBJECTIVES
 from oneofmany.training.jobs import Job, state_of
 from oneofmany.tuning import Search, Tuner, budget_of, read_space, with_budget
@@ -67,6 +75,15 @@ def test_a_space(tmp_path):
         ("decay = {values = []}", "decay: expected a list of values"),
         ("first.updates = {low = 1, high = 2}", r"first\.updates is the same for all trials"),
         ("seed = {values = [1, 2]}", "seed is the same for all trials"),
+        ("evaluate-every = {values = [1, 2]}", "evaluate_every is the same for all trials"),
+        ("second.stop_after = {values = [1, 2]}", r"second\.stop_after is the same for all trials"),
+        ("select_on = {values = ['os', 'ms']}", "select_on is the same for all trials"),
+        ("burn_in = {values = [[0, 16]]}", 'burn_in: expected a list of values.*a text such as "0 16 32"'),
+        ("decay = {low = 0.0, high = inf}", "decay: expected numbers low <= high"),
+        ("decay = {low = 0.1, high = 1, log = 'no'}", "decay: expected numbers low <= high, and log = true if wanted"),
+        ("objectives = 3", "objectives: expected low and high, or values, got 3"),
+        ("objectives.minloss = 3", r"objectives\.minloss: expected low and high, or values, got 3"),
+        ("[objectives.minloss]", "names no field"),
         ("", "names no field"),
         ("[", "is not TOML"),
     ],
@@ -74,6 +91,98 @@ def test_a_space(tmp_path):
 def test_a_bad_space_is_named(text, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         written(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("firrst.lr = {low = 1e-4, high = 1e-2}", r"firrst\.lr is not a field of minloss: did you mean first\.lr\?"),
+        ("dev = {values = ['test.safetensors']}", "dev is not a field of minloss: "),
+        ("ema = {values = [0.5, 'many']}", "ema of minloss cannot be 'many'"),
+        (
+            "network.dropout = {low = 0.0, high = 2.0}",
+            r"network\.dropout of minloss cannot be 2\.0: network\.dropout: ex",
+        ),
+        ("first.batch = {low = 1.5, high = 2.5}", r"first\.batch of minloss cannot be 1\.5"),
+    ],
+)
+def test_a_space_that_does_not_fit_the_recipe_leaves_nothing_behind(text, message, files, tmp_path, capsys):
+    (tmp_path / "space.toml").write_text(text)
+    assert run(["tune", "nqueens/minloss/tiny", *files, "--out", str(tmp_path / "out")]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert re.match(f"oneofmany: --space: {message}", sentence), sentence
+    assert not (tmp_path / "out").exists()
+
+
+def tuner_of(files, tmp_path, text, name="nqueens/minloss/tiny", **options):
+    space = written(text, tmp_path)
+    options = {"updates": 100, "out": tmp_path / "tuning", "data": DataFiles(train=files[3], dev=files[5])} | options
+    return Tuner(Search(name, space, **options))
+
+
+def test_values_that_do_not_fit_together_are_named_and_do_not_stop_a_search_for_ever(files, tmp_path):
+    together = "first.batch = {values = [3]}\nshards = {values = [2]}"
+    with pytest.raises(ValueError, match=r"--space: shards of minloss cannot be 2: first\.batch: expected a multiple"):
+        tuner_of(files, tmp_path, together, fields=("--first.batch", "3"))
+    either = "first.batch = {values = [4, 3]}\nshards = {values = [1, 2]}"
+    tuner = tuner_of(files, tmp_path, either)
+    study = tuner.studies["minloss"]
+
+    def add_many():
+        for _ in range(100):
+            tuner._add("minloss", study, study.ask(tuner.search.space.of("minloss")))
+
+    with pytest.raises(ValueError, match=r"--space: minloss cannot have --first\.batch 3 --shards 2: first\.batch: "):
+        add_many()
+    assert study.trials[-1].state.name == "FAIL"
+
+
+@pytest.mark.parametrize("name", ["selectr", "iexplr"])
+def test_budgets_are_equal_whatever_phases_a_trial_has(name, files, tmp_path):
+    space = "pretraining = {values = ['minloss', 'both']}"
+    tuner = tuner_of(files, tmp_path, space, f"nqueens/{name}/tiny", fields=("--second.stop-after", "3"))
+    study = tuner.studies[name]
+    while len({trial.params["pretraining"] for trial in study.trials}) < 2:
+        tuner._add(name, study, study.ask(tuner.search.space.of(name)))
+    for entry in tuner.queue.entries:
+        assert budget_of(entry.job.settings) == 100
+        fields = entry.job.arguments[1 : entry.job.arguments.index("--train")]
+        assert resolve(entry.job.arguments[0], fields) == entry.job.settings
+
+
+def test_a_search_goes_on_only_with_the_same_settings_and_data(files, tmp_path):
+    space = "ema = { values = [0.0, 0.5] }"
+    tuner_of(files, tmp_path, space)
+    tuner_of(files, tmp_path, space)
+    other = tmp_path / "other.safetensors"
+    build_nqueens(7, 5, 30, "train", seed=1).save(other)
+    for changes, named in (
+        ({"updates": 200}, r'{"updates": 100}, here {"updates": 200}'),
+        ({"seed": 1}, r'{"seed": 42}, here {"seed": 1}'),
+        ({"fields": ("--decay", "0.1")}, r'{"fields": \[\]}, here {"fields": \["--decay", "0.1"\]}'),
+        ({"data": DataFiles(train=other, dev=files[5])}, '{"data": .*}, here {"data": .*}'),
+    ):
+        with pytest.raises(ValueError, match=rf"holds a search with other settings \({named}\): choose"):
+            tuner_of(files, tmp_path, space, **changes)
+    with pytest.raises(ValueError, match="--updates: expected at least 1, one for each phase, got 0"):
+        tuner_of(files, tmp_path, space, updates=0, out=tmp_path / "other")
+
+
+def test_a_search_has_one_owner(files, tmp_path):
+    tuner = tuner_of(files, tmp_path, "ema = { values = [0.0, 0.5] }")
+    with Lock(tuner.search.out / ".lock"), pytest.raises(ValueError, match=r"tuning is in use by"):
+        tuner.run()
+
+
+def test_without_the_packages_of_the_page_a_search_does_not_begin(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("oneofmany.extras.find_spec", lambda name: None if name == "jinja2" else name)
+    assert run(["tune", "nqueens/minloss/tiny", *files, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert (
+        said
+        == "oneofmany: jinja2 is needed for the HTML report and is not installed: pip install 'oneofmany[report]'\n"
+    )
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -122,7 +231,7 @@ def test_a_search_is_fair_prunes_continues_and_has_a_page(files, tmp_path, monke
         assert "--evaluate" not in arguments
     # Some trials were stopped early, and none of them is the best one.
     search = Search("nqueens/minloss/tiny", read_space(tmp_path / "space.toml"), objectives=("minloss", "ccloss"),
-                    updates=500, out=out, data=DataFiles(train=files[3], dev=files[5]))  # fmt: skip
+                    updates=500, seed=3, out=out, data=DataFiles(train=files[3], dev=files[5]))  # fmt: skip
     studies = Tuner(search).studies
     for name, study in studies.items():
         states = [trial.state.name for trial in study.trials]
@@ -146,6 +255,43 @@ def test_test_sets_are_refused(files, tmp_path, capsys):
     (tmp_path / "space.toml").write_text("ema = { values = [0.0, 0.5] }")
     assert run(command) == 2
     assert "test.safetensors is a test set: a search sees training and dev data only" in capsys.readouterr().err
+
+
+def test_a_test_set_that_was_exported_and_imported_again_is_refused(files, tmp_path, capsys):
+    """Its file does not say any more how it was built; the hashes of its queries do."""
+    test = build_nqueens(7, 5, 20, "test", seed=1)
+    lines = [
+        {"input": " ".join(str(value or ".") for value in test.query[q]), "output": " ".join(map(str, answer))}
+        for q in range(len(test))
+        for answer in test.solutions_of(q)
+    ]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "space.toml").write_text("ema = { values = [0.0, 0.5] }")
+    smuggled = str(tmp_path / "own.safetensors")
+    assert run(["data", "import", str(tmp_path / "test.jsonl"), "--task", "nqueens", "--out", smuggled]) == 0
+    assert Dataset.load(smuggled).built.get("split") is None
+    assert run(["tune", "nqueens/minloss/tiny", *files[:4], "--dev", smuggled, "--out", str(tmp_path / "out")]) == 2
+    assert "own.safetensors is a test set: a search sees training and dev data only" in capsys.readouterr().err
+
+
+def test_test_sets_are_recognised():
+    words = [{"input": f"{a}{b}", "output": a} for a in "abcdefghijklmnop" for b in "abcdefghijklmnop"]
+    built = {
+        split: (
+            build_sudoku(20, split, seed=1),
+            build_sudoku(30, split, seed=1, size=4),
+            build_futoshiki(4, 8, 3, 30, split, seed=1),
+            import_sequences(words, split=split)[0],
+        )
+        for split in ("dev", "test")
+    }
+    for split, every in built.items():
+        for data in every:
+            assert is_test_set(data) == (split == "test"), data.problem
+            assert is_test_set(replace(data, built={})) == (split == "test"), data.problem
+    few = built["test"][1].take(np.arange(7))
+    assert not is_test_set(replace(few, built={}))
+    assert is_test_set(few)
 
 
 class Interrupt:

@@ -13,6 +13,7 @@ from oneofmany.cli.terminal import progress, say
 from oneofmany.data.splits import Split
 from oneofmany.files import FileError, check_writable
 from oneofmany.launching import Place, launcher_for
+from oneofmany.runs.lock import Lock
 
 Where = Annotated[Place, tyro.conf.arg(name="", help="")]
 Shards = Annotated[int | None, option("N", "one build without shards")]
@@ -49,6 +50,7 @@ def nqueens(
         jobs: number of shards at a time.
         place: where the shards are built.
     """
+    _check_place(shards, jobs, place)
     check_writable(out, force)
     if shards is not None:
         arguments = {"size": size, "blanks": blanks, "queries": queries, "split": split, "seed": seed}
@@ -91,6 +93,7 @@ def futoshiki(
         jobs: number of shards at a time.
         place: where the shards are built.
     """
+    _check_place(shards, jobs, place)
     check_writable(out, force)
     if shards is not None:
         arguments = {"size": size, "blanks": blanks, "inequalities": inequalities, "queries": queries, "split": split}
@@ -148,6 +151,7 @@ def sudoku(
         raise ValueError(
             "--rating generates 9x9 puzzles from random grids: leave out --clues, --size, --givens and --split-by"
         )
+    _check_place(shards, jobs, place)
     check_writable(out, force)
     if shards is not None:
         arguments = {"queries": queries, "split": split, "seed": seed, "ms_queries": ms_queries, "listed": listed}
@@ -224,23 +228,29 @@ def save(dataset, path: Path, force: bool) -> None:
     say(f"wrote {path}: {len(dataset):,} queries, {multiple:,} of them with several solutions")
 
 
+def _check_place(shards: int | None, jobs: int | None, place: Place) -> None:
+    for name, given in (("--launcher", place.launcher != "local"), ("--jobs", jobs is not None)):
+        if given and shards is None:
+            raise ValueError(f"{name} is for a build in shards: add --shards N, or leave it out")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs: expected at least 1, got {jobs}")
+
+
 def _save_in_shards(
     builder: str, arguments: dict[str, Any], shards: int, jobs: int | None, place: Place, out: Path, force: bool
 ) -> None:
     """Build in shards in a folder beside ``out``, which is deleted at the end."""
     from oneofmany.data.shards import Build, build_in_shards
 
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs: expected at least 1, got {jobs}")
     build, folder = Build(builder, arguments, shards), out.with_name(f".{out.name}.shards")
     launcher = launcher_for(place, folder)
     try:
-        with progress() as tell:
+        with Lock(out.with_name(f".{out.name}.lock"), out), progress() as tell:
             at_once = 1 if jobs is None and place.launcher == "local" else jobs
             built = build_in_shards(
                 build, folder, launcher, at_once=at_once, tell=lambda done, of: tell("shards", done, of)
             )
+            save(built, out, force)
+            shutil.rmtree(folder, ignore_errors=True)  # submitit may still write its logs
     finally:
         launcher.close()
-    save(built, out, force)
-    shutil.rmtree(folder, ignore_errors=True)  # submitit may still write its logs

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from oneofmany.cli.options import option
+from oneofmany.cli.options import TaskFile, option, use_task
 from oneofmany.cli.terminal import say
 from oneofmany.launching import Place, launcher_for
 
@@ -30,6 +30,7 @@ def tune(
     clues: Annotated[Path | None, option("FILE", "minimal puzzles are generated")] = None,
     train: Annotated[Path | None, option("FILE", "the benchmark's")] = None,
     dev: Annotated[Path | None, option("FILE", "the benchmark's")] = None,
+    task_file: TaskFile = None,
     fields: Annotated[tuple[str, ...], option("FIELD=V ...", "those of the recipe")] = (),
     place: Annotated[Place, tyro.conf.arg(name="", help="")] = Place(),  # noqa: B008 - frozen
 ) -> int:
@@ -61,6 +62,8 @@ def tune(
     from oneofmany.extras import require
 
     require("optuna")
+    require("jinja2")  # for the page at the end
+    use_task(task_file)
     from oneofmany.cli.sweep_progress import show_sweep
     from oneofmany.recipes.finding import DataFiles
     from oneofmany.tuning import Search, Tuner, read_space, write_page
@@ -69,14 +72,16 @@ def tune(
         raise ValueError(f"expected --jobs of at least 1 and --minutes above 0, got {jobs} and {minutes}")
     words = [part for one in fields for part in (f"--{one.partition('=')[0]}", *one.partition("=")[2].split())]
     files = DataFiles(data, clues, train, dev)
-    search = Search(recipe, read_space(space), trials, objectives, updates, pruner, seed, out, words, files)
+    search = Search(recipe, read_space(space), trials, objectives, updates, pruner, seed, out, words, files, task_file)
     launcher = None if place.launcher == "local" else launcher_for(place, out)
-    with show_sweep() as watch:
-        deadline = time.monotonic() + 60 * minutes
-        tuner = Tuner(search, at_once=jobs, launcher=launcher, deadline=deadline, watch=watch)
-        stopped_by = tuner.run()
-    if launcher is not None:
-        launcher.close()
+    try:
+        with show_sweep() as watch:
+            deadline = time.monotonic() + 60 * minutes
+            tuner = Tuner(search, at_once=jobs, launcher=launcher, deadline=deadline, watch=watch)
+            stopped_by = tuner.run()
+    finally:
+        if launcher is not None:
+            launcher.close()
     write_page(tuner.studies, out / "tuning.html", shlex.join(["oneofmany", *sys.argv[1:]]))
     for name, study in tuner.studies.items():
         done = [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]

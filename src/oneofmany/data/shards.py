@@ -128,7 +128,10 @@ def merge(build: Build, parts: Sequence[Part]) -> Dataset:
         missing = [int(number) for number in np.array(source.quotas) - have]
         if not any(missing):
             break
-        more = build_part(source, missing, build.seed(after), Distinct(np.sort(kept.hashes)))
+        try:
+            more = build_part(source, missing, build.seed(after), Distinct(np.sort(kept.hashes)))
+        except ValueError as error:  # there are too few
+            raise ValueError(f"{error}, beside the {len(kept.data):,} of all shards") from None
         kept, after = _once(together([kept, more]), source), after + 1
     kept = kept.take(np.random.default_rng(build.seed(-1)).permutation(len(kept.data)))
     group = groups_of(kept.key) if kept.key.shape[1] else np.arange(len(kept.data))

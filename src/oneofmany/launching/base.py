@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from oneofmany.runs.signals import listening
+
 LOCKED = os.EX_TEMPFAIL
 """Exit code of a job that another process works on: it is tried again later."""
 STOPPED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT)
 """Exit codes of a process that was asked to stop."""
 LOOK = 0.1
 """Seconds between two looks at the processes."""
+SEEN = 60.0
+"""Seconds until a file of another machine is seen here: network storage remembers for a while that it was missing."""
 
 
 @dataclass(frozen=True)
@@ -69,29 +73,41 @@ def finish(
 ) -> None:
     """Run commands to their ends; ValueError with the last line of the log if one fails.
 
-    Ctrl-C, an error and a failed command stop all others, which may save their state.
+    An error, a failed command, SIGINT and SIGTERM stop all others, which may save their state; KeyboardInterrupt comes
+    after that. A second signal kills them.
     """
-    waiting, running = list(commands), {}
-    try:
-        while waiting or running:
-            free = len(commands) if at_once is None else at_once - len(running)
-            now, waiting = waiting[:free], waiting[free:]
-            running |= dict(zip(launcher.start(now), now, strict=True)) if now else {}
-            for process, command in list(running.items()):
-                code = process.poll()
-                if code is None:
-                    continue
-                del running[process]
-                if code != 0:
-                    raise ValueError(f"{command.log.stem} failed: {_last_line(command.log) or f'exit code {code}'}")
-            tell(len(commands) - len(waiting) - len(running), len(commands))
-            if running:
+    waiting, running = list(commands), dict[Process, Command]()
+    signals: list[int] = []
+
+    def stop(number: int) -> None:
+        signals.append(number)
+        if len(signals) > 1:
+            for process in running:
+                process.kill()
+
+    with listening(stop):
+        try:
+            while (waiting or running) and not signals:
+                free = len(commands) if at_once is None else at_once - len(running)
+                now, waiting = waiting[:free], waiting[free:]
+                running |= dict(zip(launcher.start(now), now, strict=True)) if now else {}
+                for process, command in list(running.items()):
+                    code = process.poll()
+                    if code is None:
+                        continue
+                    del running[process]
+                    if code != 0:
+                        raise ValueError(f"{command.log.stem} failed: {_last_line(command.log) or f'exit code {code}'}")
+                tell(len(commands) - len(waiting) - len(running), len(commands))
+                if running:
+                    time.sleep(LOOK)
+        finally:
+            for process in running:
+                process.terminate()
+            while any(process.poll() is None for process in running):
                 time.sleep(LOOK)
-    finally:
-        for process in running:
-            process.terminate()
-        while any(process.poll() is None for process in running):
-            time.sleep(LOOK)
+    if signals:
+        raise KeyboardInterrupt
 
 
 def _last_line(log: Path) -> str:

@@ -10,10 +10,13 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneofmany.extras import require
 from oneofmany.launching.base import LOOK, Command
+
+if TYPE_CHECKING:
+    from ray.exceptions import RayError
 
 
 class KilledError(RuntimeError):
@@ -46,6 +49,9 @@ class OnRay:
                     f"--address: there is no Ray cluster at {address} ({str(error).splitlines()[0]}): start one with "
                     "ray start --head, or leave the option out"
                 ) from None
+        if not any(node["Alive"] and _fits(node["Resources"], cpus, gpus) for node in ray.nodes()):
+            self.close()
+            raise ValueError(f"no machine of the Ray cluster has --cpus {cpus} and --gpus {gpus:g}: ask for less")
         options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus, "max_retries": retries}
         options["retry_exceptions"] = [KilledError]
         self._run = ray.remote(**options)(run)
@@ -54,7 +60,7 @@ class OnRay:
         """Hand commands to Ray."""
         here = str(Path.cwd())
         return [
-            Task(self._run.remote(command.line, str(command.log), dict(command.environment), here))
+            Task(self._run.remote(command.line, str(command.log), dict(command.environment), here), command.log)
             for command in commands
         ]
 
@@ -66,6 +72,10 @@ class OnRay:
             ray.shutdown()
 
 
+def _fits(resources: Mapping[str, float], cpus: int, gpus: float) -> bool:
+    return resources.get("CPU", 0) >= cpus and resources.get("GPU", 0) >= gpus
+
+
 def _check_reachable(address: str | None) -> None:
     """Raise OSError at once for a HOST:PORT where nobody listens; Ray would try for many minutes."""
     host, _, port = (address or "").partition(":")
@@ -74,10 +84,10 @@ def _check_reachable(address: str | None) -> None:
 
 
 class Task:
-    """A command on the cluster."""
+    """A command on the cluster, and its log."""
 
-    def __init__(self, reference: Any) -> None:
-        self._reference = reference
+    def __init__(self, reference: Any, log: Path) -> None:
+        self._reference, self._log = reference, log
         self._code: int | None = None
 
     def poll(self) -> int | None:
@@ -90,8 +100,10 @@ class Task:
                 self._code = ray.get(self._reference)
             except TaskCancelledError:
                 self._code = -signal.SIGTERM
-            except RayError:  # it was killed once more than it may be tried again
+            except RayError as error:  # it was killed once more than it may be tried again, or could not be started
                 self._code = -signal.SIGKILL
+                with self._log.open("a", encoding="utf-8") as log:
+                    log.write(f"oneofmany: {_why(error)}\n")
         return self._code
 
     def terminate(self) -> None:
@@ -105,6 +117,13 @@ class Task:
         import ray
 
         ray.cancel(self._reference, force=True)
+
+
+def _why(error: RayError) -> str:
+    """What Ray says in one line: the exception that the task raised, or else the first line."""
+    cause = getattr(error, "cause", None)
+    text = (f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)).strip()
+    return f"Ray: {text.splitlines()[0] if text else type(error).__name__}"
 
 
 def run(line: Sequence[str], log: str, environment: Mapping[str, str], folder: str) -> int:

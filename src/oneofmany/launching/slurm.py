@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from oneofmany.extras import require
 from oneofmany.files import write_whole
-from oneofmany.launching.base import Command
+from oneofmany.launching.base import SEEN, Command
 
 if TYPE_CHECKING:
     import submitit
@@ -25,6 +26,8 @@ GRACE = 90
 """Seconds before the time limit at which a job is told to save its state."""
 TIMES = 1000
 """How often a job is queued again at its time limit."""
+ARRAY = 1000
+"""The most jobs of an array; SLURM's default (MaxArraySize 1001) takes no more."""
 
 
 class OnSlurm:
@@ -64,6 +67,7 @@ class OnSlurm:
         executor.update_parameters(timeout_min=limit, cpus_per_task=cpus, name="oneofmany")
         if cluster == "slurm":
             executor.update_parameters(
+                slurm_array_parallelism=ARRAY,  # as many at a time as the cluster gives
                 slurm_signal_delay_s=GRACE,
                 slurm_additional_parameters={"requeue": True, "open_mode": "append"},
                 **({"gpus_per_node": int(gpus)} if gpus else {}),
@@ -73,14 +77,31 @@ class OnSlurm:
         self._scheduler = Scheduler()
 
     def start(self, commands: Sequence[Command]) -> list[Job]:
-        """Submit commands as one job array."""
+        """Submit commands as one job array, or as several if there are very many."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        started: list[Job] = []
+        try:
+            for first in range(0, len(commands), ARRAY):
+                started += self._submit(commands[first : first + ARRAY])
+        except BaseException:
+            for job in started:  # nobody would wait for them
+                job.terminate()
+            raise
+        return started
+
+    def _submit(self, commands: Sequence[Command]) -> list[Job]:
+        from submitit.core.utils import FailedJobError
+
         ends = [self._folder / f"{uuid.uuid4().hex}.exit" for _ in commands]
-        with self._executor.batch():
-            jobs = [
-                self._executor.submit(Line(command.line, str(command.log.absolute()), command.environment, str(end)))
-                for command, end in zip(commands, ends, strict=True)
-            ]
+        try:
+            with self._executor.batch():
+                jobs = [
+                    self._executor.submit(Line(one.line, str(one.log.absolute()), one.environment, str(end)))
+                    for one, end in zip(commands, ends, strict=True)
+                ]
+        except FailedJobError as error:
+            said = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise ValueError(f"--launcher slurm: {'; '.join(said) or 'sbatch failed'}") from None
         return [Job(job, end, self._scheduler) for job, end in zip(jobs, ends, strict=True)]
 
     def close(self) -> None:
@@ -133,17 +154,17 @@ class Scheduler:
     """Asks SLURM which jobs it still has: one question for all jobs, every few seconds."""
 
     def __init__(self) -> None:
-        self._asked, self._jobs = -ASK, frozenset[str]()
+        self._asked = -math.inf
+        self._jobs: frozenset[str] | None = None
 
     def has(self, job: str) -> bool:
-        """Whether a job waits or runs."""
+        """Whether a job waits or runs, as far as is known."""
         if time.monotonic() - self._asked >= ASK:
             command = ["squeue", "--me", "--noheader", "--array", "--format=%i"]
             told = subprocess.run(command, capture_output=True, text=True)
-            if told.returncode:  # a busy scheduler answers the next time
-                return True
-            self._asked, self._jobs = time.monotonic(), frozenset(told.stdout.split())
-        return job in self._jobs
+            self._jobs = None if told.returncode else frozenset(told.stdout.split())
+            self._asked = time.monotonic()  # also if a busy scheduler did not answer
+        return self._jobs is None or job in self._jobs
 
 
 class Job:
@@ -151,20 +172,27 @@ class Job:
 
     def __init__(self, job: submitit.Job[Any], end: Path, scheduler: Scheduler) -> None:
         self._job, self._end, self._scheduler = job, end, scheduler
-        self._submitted = time.monotonic()
+        self._submitted = self._known = time.monotonic()
+        self._cancelled = False
         self._code: int | None = None
 
     def poll(self) -> int | None:
         """The exit code, or None as long as the job waits, runs, or is to be queued again."""
         if self._code is None:
             known = self._is_known()
+            if known:
+                self._known = time.monotonic()
+            else:
+                os.listdir(self._end.parent)  # network storage then looks for new files
             self._code = self._read()  # after the question: it may have ended in between
-            if self._code is None and not known:  # it was cancelled, or its machine was lost for good
+            late = self._cancelled or time.monotonic() - self._known >= SEEN
+            if self._code is None and not known and late:  # it was cancelled, or its machine was lost for good
                 self._code = -signal.SIGTERM
         return self._code
 
     def terminate(self) -> None:
         """Ask it to save its state and to stop, and take it out of the queue."""
+        self._cancelled = True
         self._job.cancel(check=False)
 
     def kill(self) -> None:

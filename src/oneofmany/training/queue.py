@@ -10,20 +10,21 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from oneofmany.files import write_json
 from oneofmany.launching import LOCKED, Command, Launcher, Process
-from oneofmany.launching.base import LOOK, STOPPED
+from oneofmany.launching.base import LOOK, SEEN, STOPPED
 from oneofmany.launching.local import Local
 from oneofmany.runs.devices import device_named
 from oneofmany.runs.lock import Lock, Locked
+from oneofmany.runs.signals import listening
 from oneofmany.runs.state import lock_of, was_taken
 from oneofmany.training.jobs import Job, state_of
 from oneofmany.training.newest import Metrics
-from oneofmany.training.signals import listening
 
 PROGRAM = (sys.executable, "-m", "oneofmany")
 WORK = (sys.executable, "-m", "oneofmany.launching.work")
@@ -57,6 +58,7 @@ class Entry:
     lock: Lock | None = None
     not_before: float = 0.0
     cancelled: bool = False
+    ended: float | None = None
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.job.folder / "metrics.jsonl")
@@ -230,7 +232,7 @@ class Queue:
         if not entries:
             return
         for entry in entries:
-            entry.resumed = state_of(entry.job.folder) == "begun"
+            entry.resumed, entry.ended = state_of(entry.job.folder) == "begun", None
             entry.logged_before = entry.job.log.stat().st_size if entry.job.log.exists() else 0
         for entry, process in zip(entries, self._launcher.start([*map(self._command, entries)]), strict=True):
             entry.process = process
@@ -268,7 +270,7 @@ class Queue:
         for entry in self._running():
             assert entry.process is not None
             code = entry.process.poll()
-            if code is None:
+            if code is None or (code == 0 and self._cluster and not self._sees_result(entry)):
                 continue
             if code == 0 and (entry.steps[0] != TRAIN or entry.is_trained):
                 entry.steps = [] if self._cluster else entry.steps[1:]
@@ -286,6 +288,15 @@ class Queue:
                 self._change(entry, "waiting")
             else:
                 self._change(entry, "failed", _why(entry.job.log, entry.logged_before) or f"exit code {code}")
+
+    def _sees_result(self, entry: Entry) -> bool:
+        """Whether the result of a training that ended on another machine is seen here, or should be by now."""
+        if entry.steps[0] != TRAIN or entry.is_trained:
+            return True
+        entry.ended = entry.ended or time.monotonic()
+        with suppress(OSError):
+            os.listdir(entry.job.folder)  # network storage then looks for new files
+        return time.monotonic() - entry.ended >= SEEN
 
     def _ask_to_stop(self) -> None:
         for entry in self._running():

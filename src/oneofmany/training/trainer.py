@@ -19,6 +19,7 @@ from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import load_network, save_network
 from oneofmany.problems import source_of
 from oneofmany.runs.folder import RunFolder
+from oneofmany.runs.signals import listening
 from oneofmany.training.checkpoints import IN_PHASE, Candidate, Checkpoint, Clock, Position
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, load_weights, under, weights_of
@@ -26,7 +27,6 @@ from oneofmany.training.metrics import Watch, averages
 from oneofmany.training.phases import Phase, phases_of
 from oneofmany.training.schedule import Schedule
 from oneofmany.training.settings import Settings, settings_of
-from oneofmany.training.signals import listening
 from oneofmany.training.updating import MEASURED, Updater
 
 

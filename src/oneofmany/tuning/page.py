@@ -48,7 +48,7 @@ def _summary(studies: Mapping[str, Study]) -> str:
     for name, study in studies.items():
         states = [trial.state.name.lower() for trial in study.get_trials(deepcopy=False)]
         counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-        items.append(f"<li>{name}: {counts}; {study.user_attrs['updates']:,} updates a trial</li>")
+        items.append(f"<li>{name}: {counts}; {study.user_attrs['search']['updates']:,} updates a trial</li>")
     return f'<ul class="headlines">{"".join(items)}</ul>'
 
 

@@ -15,18 +15,24 @@ log = true
 
 from __future__ import annotations
 
+import io
+import math
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oneofmany.files import FileError
+from oneofmany.training.settings import Settings
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-BUDGET = ("updates", "minutes", "evaluate_every", "seed", "objective", "pretrained")
+BUDGET = ("updates", "minutes", "stop_after", "evaluate_every", "dev_queries", "select_on", "seed", "pretrained")
+BUDGET += ("recipe", "task", "objective")
 """Fields that would make budgets or comparisons unequal."""
 
 
@@ -43,6 +49,42 @@ class Space:
             name: _distribution(name, axis) for name, axis in {**self.common, **self.own.get(objective, {})}.items()
         }
 
+    def check(self, objective: str, resolve: Callable[[Sequence[str]], Settings]) -> None:
+        """Raise ValueError if a field does not exist, or if one of its values or bounds cannot be.
+
+        Args:
+            objective: whose space it is.
+            resolve: the settings of the objective with fields changed, as arguments of ``oneofmany train``.
+        """
+        known = set(_names(resolve(())))
+        for name, axis in {**self.common, **self.own.get(objective, {})}.items():
+            if name not in known:
+                close = get_close_matches(name, known, 1)
+                hint = f"did you mean {close[0]}?" if close else "see `oneofmany train RECIPE --help`"
+                raise ValueError(f"--space: {name} is not a field of {objective}: {hint}")
+            for value in axis.get("values") or (axis["low"], axis["high"]):
+                try:
+                    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                        resolve(as_arguments(name, value))
+                except (ValueError, SystemExit) as error:
+                    why = f": {error}" if isinstance(error, ValueError) else ""
+                    raise ValueError(f"--space: {name} of {objective} cannot be {value!r}{why}") from None
+
+
+def as_arguments(name: str, value: Any) -> list[str]:
+    """A field and its value as arguments of ``oneofmany train``."""
+    return [f"--{name}", *str(value).split()]
+
+
+def _names(settings: Any, before: str = "") -> Iterator[str]:
+    """The names of all fields, also of those inside of others."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            yield from _names(value, f"{before}{field.name}.")
+        else:
+            yield f"{before}{field.name}"
+
 
 def read_space(path: str | Path) -> Space:
     """Read a TOML file; ValueError names the field that cannot be understood."""
@@ -52,39 +94,51 @@ def read_space(path: str | Path) -> Space:
         raise FileError(f"{path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"{path} is not TOML: {error}") from None
-    own = table.pop("objectives", {})
-    space = Space(dict(_axes(table)), {name: dict(_axes(part)) for name, part in own.items()})
+    own = _table("objectives", table.pop("objectives", {}))
+    parts = {name: dict(_axes(_table(f"objectives.{name}", part))) for name, part in own.items()}
+    space = Space(dict(_axes(table)), parts)
     for name, axis in [*space.common.items(), *(pair for part in space.own.values() for pair in part.items())]:
         if name.rpartition(".")[2] in BUDGET:
             raise ValueError(
                 f"--space: {name} is the same for all trials, so that their budgets are equal: leave it out"
             )
         _check(name, axis)
-    if not space.common and not space.own:
+    if not space.common and not any(space.own.values()):
         raise ValueError(f"--space: {path} names no field")
     return space
 
 
+def _table(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"--space: {name}: expected low and high, or values, got {value!r}")
+    return value
+
+
 def _axes(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, value in table.items():
-        if not isinstance(value, dict):
-            raise ValueError(f"--space: {before}{name}: expected low and high, or values, got {value!r}")
-        if {"low", "high", "values"} & set(value):
-            yield f"{before}{name}", value
+    for written, value in table.items():
+        name = f"{before}{written.replace('-', '_')}"  # both are options of ``oneofmany train``
+        if {"low", "high", "values"} & set(_table(name, value)):
+            yield name, value
         else:
-            yield from _axes(value, f"{before}{name}.")
+            yield from _axes(value, f"{name}.")
 
 
 def _check(name: str, axis: Mapping[str, Any]) -> None:
     if "values" in axis:
-        if set(axis) != {"values"} or not isinstance(axis["values"], list) or not axis["values"]:
-            raise ValueError(f"--space: {name}: expected a list of values and nothing else, got {dict(axis)}")
+        values = axis["values"]
+        plain = isinstance(values, list) and all(isinstance(value, str | int | float) for value in values)
+        if set(axis) != {"values"} or not plain or not values:
+            raise ValueError(
+                f"--space: {name}: expected a list of values and nothing else, got {dict(axis)}: a value of several "
+                'numbers is a text such as "0 16 32"'
+            )
         return
-    low, high = axis.get("low"), axis.get("high")
+    low, high, log = axis.get("low"), axis.get("high"), axis.get("log", False)
     numbers = all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in (low, high))
-    if not set(axis) <= {"low", "high", "log"} or low is None or high is None or not numbers or not low <= high:
-        raise ValueError(f"--space: {name}: expected numbers low <= high, and log if wanted, got {dict(axis)}")
-    if axis.get("log") and low <= 0:
+    known = set(axis) <= {"low", "high", "log"} and isinstance(log, bool)
+    if not known or low is None or high is None or not numbers or not -math.inf < low <= high < math.inf:
+        raise ValueError(f"--space: {name}: expected numbers low <= high, and log = true if wanted, got {dict(axis)}")
+    if log and low <= 0:
         raise ValueError(f"--space: {name}: expected low > 0 with log, got {low}")
 
 
@@ -93,6 +147,6 @@ def _distribution(name: str, axis: Mapping[str, Any]) -> BaseDistribution:
 
     if "values" in axis:
         return CategoricalDistribution(axis["values"])
-    low, high, log = axis["low"], axis["high"], bool(axis.get("log", False))
+    low, high, log = axis["low"], axis["high"], axis.get("log", False)
     whole = isinstance(low, int) and isinstance(high, int)
     return IntDistribution(low, high, log) if whole else FloatDistribution(float(low), float(high), log)

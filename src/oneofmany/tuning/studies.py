@@ -12,25 +12,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from oneofmany.data import Dataset
+from oneofmany.data import load_data
+from oneofmany.data.test_sets import is_test_set
 from oneofmany.extras import require
 from oneofmany.files import FileError, read_json
 from oneofmany.launching import Launcher
 from oneofmany.recipes import recipe
 from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.finding import DataFiles
+from oneofmany.runs.lock import Lock
 from oneofmany.training.jobs import Job, check_settings, state_of
 from oneofmany.training.phases import phases_of
 from oneofmany.training.queue import Entry, Queue, QueueWatch
 from oneofmany.training.settings import Settings
 from oneofmany.tuning.budget import budget_of, with_budget
-from oneofmany.tuning.space import Space
+from oneofmany.tuning.space import Space, as_arguments
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import Trial
 
 JOURNAL = "journal.log"
+ABOUT = "search"
+"""The attribute of a study that says what its trials have in common."""
 Pruner = Literal["median", "halving", "none"]
 
 
@@ -49,6 +53,7 @@ class Search:
         out: the folder of the journal and of the runs, OUT/OBJECTIVE/NUMBER, on shared storage.
         fields: changed fields of every run, as arguments of ``oneofmany train``.
         data: the location of the data.
+        task_file: the file of a task of your own, for the commands of the runs.
     """
 
     recipe: str
@@ -61,6 +66,7 @@ class Search:
     out: Path = Path("tuning")
     fields: Sequence[str] = ()
     data: DataFiles = field(default_factory=DataFiles)
+    task_file: Path | None = None
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -79,7 +85,7 @@ class Search:
     def settings(self) -> dict[str, Settings]:
         """The settings of every objective before a trial changes them, all with the same number of updates."""
         every = {name: resolve(one, self.fields) for name, one in self.recipes.items()}
-        updates = self.updates or max(map(budget_of, every.values()))
+        updates = max(map(budget_of, every.values())) if self.updates is None else self.updates
         return {name: replace(with_budget(one, updates), seed=self.seed) for name, one in every.items()}
 
 
@@ -105,9 +111,11 @@ class Tuner:
     ) -> None:
         self.search, self.at_once, self.watch = search, at_once, watch
         self.settings = search.settings()
-        _check_data(search)
+        for name in self.settings:
+            search.space.check(name, lambda chosen, name=name: self._settings(name, chosen))
+        checksums = _check_data(search)
         search.out.mkdir(parents=True, exist_ok=True)
-        self.studies = {name: open_study(search, name) for name in self.settings}
+        self.studies = {name: open_study(search, name, checksums[name]) for name in self.settings}
         self.queue = Queue([], at_once=at_once, deadline=deadline, watch=self, cluster=launcher)
         self._trials: dict[Entry, tuple[Study, Trial]] = {}
         self._told: dict[Entry, int] = {}
@@ -116,11 +124,12 @@ class Tuner:
         """Run until every objective has its trials; return the signal that stopped it, if any."""
         from optuna.trial import Trial, TrialState
 
-        for name, study in self.studies.items():  # trials of a search that was stopped
-            for left in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-                self._add(name, study, Trial(study, left._trial_id))
-        self._ask()
-        return self.queue.run()
+        with Lock(self.search.out / ".lock"):  # two searches would prune and resume each other's trials
+            for name, study in self.studies.items():  # trials of a search that was stopped
+                for left in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                    self._add(name, study, Trial(study, left._trial_id))
+            self._ask()
+            return self.queue.run()
 
     def changed(self, entry: Entry) -> None:
         """Tell the study how a trial ended."""
@@ -161,14 +170,25 @@ class Tuner:
             study = self.studies[name]
             self._add(name, study, study.ask(self.search.space.of(name)))
 
+    def _settings(self, name: str, chosen: Sequence[str]) -> Settings:
+        """The settings of a trial: phases may depend on what was chosen, their updates in all do not."""
+        own = resolve(self.search.recipes[name], [*self.search.fields, *chosen])
+        return replace(with_budget(own, budget_of(self.settings[name])), seed=self.search.seed)
+
     def _add(self, name: str, study: Study, trial: Trial) -> None:
-        chosen = [part for field, value in trial.params.items() for part in (f"--{field}", *_words(value))]
-        settings = self.settings[name]
-        fields = [*self.search.fields, *_budget_fields(settings), *chosen, "--seed", str(settings.seed)]
-        own = resolve(self.search.recipes[name], fields)
+        chosen = [part for field, value in trial.params.items() for part in as_arguments(field, value)]
+        try:
+            own = self._settings(name, chosen)
+        except ValueError as error:  # each value can be, but not all of them together
+            from optuna.trial import TrialState
+
+            study.tell(trial, state=TrialState.FAIL)
+            raise ValueError(f"--space: {name} cannot have {' '.join(chosen)}: {error}") from None
+        fields = [*self.search.fields, *chosen, *_budget_fields(own), "--seed", str(own.seed)]
         job_name = f"{name}/{trial.number}"
         arguments = (self.search.recipes[name], *fields, *self.search.data.options())
-        job = Job(job_name, own, self.search.out / job_name, arguments)
+        task_file = () if self.search.task_file is None else ("--task-file", str(self.search.task_file))
+        job = Job(job_name, own, self.search.out / job_name, arguments, task_file=task_file)
         check_settings([job])
         entry = self.queue.add(job)
         self._trials[entry] = (study, trial)
@@ -187,8 +207,8 @@ class Tuner:
         return len(points) > known
 
 
-def open_study(search: Search, objective: str) -> Study:
-    """The study of an objective in the journal of a search."""
+def open_study(search: Search, objective: str, data: Sequence[str]) -> Study:
+    """The study of an objective in the journal of a search, on data with these checksums."""
     require("optuna")
     import optuna
     from optuna.pruners import MedianPruner, NopPruner, SuccessiveHalvingPruner
@@ -209,14 +229,16 @@ def open_study(search: Search, objective: str) -> Study:
     )
     # Another seed for every continuation: otherwise it would propose the first trials again.
     study.sampler = optuna.samplers.TPESampler(seed=search.seed + len(study.trials), constant_liar=True)
-    about = {"recipe": search.recipes[objective], "updates": budget_of(search.settings()[objective])}
-    if study.user_attrs and study.user_attrs != about:
+    about: dict[str, Any] = {"recipe": search.recipes[objective], "updates": budget_of(search.settings()[objective])}
+    about |= {"seed": search.seed, "fields": list(search.fields), "data": list(data)}
+    begun: dict[str, Any] = study.user_attrs.get(ABOUT, about)
+    if different := [name for name in about if begun.get(name) != about[name]]:
+        there, here = ({name: of.get(name) for name in different} for of in (begun, about))
         raise FileError(
-            f"{search.out} holds a search with other settings ({json.dumps(study.user_attrs)}, here "
-            f"{json.dumps(about)}): choose another folder with --out"
+            f"{search.out} holds a search with other settings ({json.dumps(there)}, here {json.dumps(here)}): choose "
+            "another folder with --out"
         )
-    for name, value in about.items():
-        study.set_user_attr(name, value)
+    study.set_user_attr(ABOUT, about)  # one attribute: a search that is killed here has all of it or nothing
     return study
 
 
@@ -238,12 +260,16 @@ def evaluations(job: Job) -> list[tuple[int, float]]:
     return sorted(points.items())
 
 
-def _check_data(search: Search) -> None:
-    """Raise ValueError if dev or training data is a test set."""
-    for one in dict.fromkeys(search.recipes.values()):
-        for file in search.data.find(one):
-            if Dataset.load(file).built.get("split") == "test":
-                raise ValueError(f"{file} is a test set: a search sees training and dev data only")
+def _check_data(search: Search) -> dict[str, list[str]]:
+    """The checksums of the training and dev data of every objective; ValueError if one of them is a test set."""
+    found: dict[Path, str] = {}
+    files = {name: search.data.find(one) for name, one in search.recipes.items()}
+    for file in (file for pair in files.values() for file in pair if file not in found):
+        data = load_data(file)
+        if is_test_set(data):
+            raise ValueError(f"{file} is a test set: a search sees training and dev data only")
+        found[file] = data.header()["checksum"]
+    return {name: [found[file] for file in pair] for name, pair in files.items()}
 
 
 def _budget_fields(settings: Settings) -> list[str]:
@@ -253,7 +279,3 @@ def _budget_fields(settings: Settings) -> list[str]:
         fields += [f"--{name}.updates", str(phase.updates), f"--{name}.minutes", str(phase.minutes)]
         fields += [f"--{name}.stop-after", str(phase.stop_after)]
     return fields
-
-
-def _words(value: Any) -> list[str]:
-    return str(value).split()
