@@ -48,6 +48,17 @@ def test_the_last_step_is_the_networks_answer(task):
     assert not any('opacity="0' in attributes for attributes in shown)
 
 
+def test_the_answer_is_shown_also_if_the_network_is_not_sure_of_it():
+    (query,) = read_queries("sudoku", "1" + "." * 15)
+    belief = np.full((3, 16, 4), 0.25, np.float32)
+    belief[..., 0] += 0.01
+    text = settling_svg(query, belief)
+    still = re.sub(r"@media\(prefers-reduced-motion.*?</style>", "</style>", text)
+    shown = re.findall(r'<(?:path|text)[^>]*class="f-wrong[^"]*"([^>]*)', still)
+    assert len([attributes for attributes in shown if "opacity" not in attributes]) == 15
+    assert "in 3 steps; the answer is wrong" in text
+
+
 def test_keyframes_stay_close_to_the_belief():
     rng = np.random.default_rng(0)
     times = np.linspace(0, 0.8, 30).tolist()

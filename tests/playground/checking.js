@@ -20,6 +20,7 @@ function checked(modules, files, { kind, cases }) {
       for (let first = 0; first < expected.length; first += run.problem.choices) {
         run.advance().forEach((logit, i) => (worst = Math.max(worst, Math.abs(logit - expected[first + i]))));
       }
+      run.end(); // the next case uses its memory
       return worst;
     },
     // The answer after the steps of `oneofmany solve`.
@@ -27,7 +28,25 @@ function checked(modules, files, { kind, cases }) {
       const run = runOf(one);
       do run.advance();
       while (!run.settled(one.patience) && run.step < one.steps);
+      run.end();
       return { board: run.board(), steps: run.step };
+    },
+    // How many memories some runs make, one after the other, and whether all have the same logits.
+    memories({ runs, ...one }) {
+      const Memory = WebAssembly.Memory;
+      let made = 0;
+      WebAssembly.Memory = function (...size) {
+        made++;
+        return new Memory(...size);
+      };
+      const logits = Array.from({ length: runs }, () => {
+        const run = runOf(one);
+        const found = [...run.advance()].join();
+        run.end();
+        return found;
+      });
+      WebAssembly.Memory = Memory;
+      return { made, same: new Set(logits).size === 1 };
     },
     count({ task, size, values, relations }) {
       const search = new Search(problemOf(task, size), values, relations, { keep: 1000 });
@@ -41,6 +60,8 @@ function checked(modules, files, { kind, cases }) {
         return { error: error.message };
       }
     },
+    guess: ({ text }) => modules.guessTask(text),
+    linked: ({ text }) => modules.linkedBoard(text),
     link(board) {
       return { hash: modules.toHash(board), board: modules.fromHash(modules.toHash(board)) };
     },

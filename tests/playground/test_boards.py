@@ -35,9 +35,36 @@ def test_texts_are_read_as_oneofmany_solve_reads_them(node, name):
 
 def test_what_cannot_be_read_is_said_in_a_sentence(node):
     texts = [("sudoku", ""), ("sudoku", "12345"), ("sudoku", "5" + "." * 15), ("nqueens", "QQ..\n....\n....\n...."),
-             ("nqueens", "..."), ("futoshiki", ". . .\n. . .\n. . ."), ("sudoku", "hello, world!")]  # fmt: skip
-    for found in node.ask("read", [{"task": task, "text": text} for task, text in texts]):
-        assert found["error"].endswith("."), found
+             ("nqueens", "..."), ("futoshiki", ". . .\n. . .\n. . ."), ("sudoku", "hello, world!"),
+             ("sudoku", "34 " * 16), ("nqueens", ". . AB . . . . . . . . ."), ("sudoku", "1" * 10_000)]  # fmt: skip
+    found = [one["error"] for one in node.ask("read", [{"task": task, "text": text} for task, text in texts])]
+    for sentence in found:
+        assert sentence.endswith("."), found
+        assert "undefined" not in sentence
+    assert found[1] == "The text has 5 cells: expected 16, 36, 81 or 256."
+    assert found[4] == "The text has 3 rows: expected 4 to 20, each with a column or . for blank."
+
+
+def test_the_task_of_a_text_is_guessed(node):
+    sixteen = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n" + ". " * 16 * 15
+    texts = {SUDOKU: "sudoku", sixteen: "sudoku", "2 4 1 3": "nqueens", "1 . . 15 . . . . . . . . . . 3 .": "nqueens",
+             "1<2": "futoshiki", "Q...": "nqueens", "hello": None}  # fmt: skip
+    assert node.ask("guess", [{"text": text} for text in texts]) == [*texts.values()]
+
+
+def test_texts_that_hold_no_link_of_a_board(node):
+    link = "see https://example.org/play.html#sudoku/4/1...............  "
+    broken = [
+        "#%E0%A4%A/4/....",
+        "#toString/4/....",
+        "#__proto__/4/....",
+        "#sudoku/4/................/0-1",
+        "#sudoku/4/1",
+    ]
+    broken += ["#nqueens/99/1", "#futoshiki/4/................/0-0", "#futoshiki/4/................/0-16", ""]
+    found, *none = node.ask("linked", [{"text": text} for text in (link, *broken)])
+    assert found == {"task": "sudoku", "size": 4, "values": [1, *[0] * 15], "relations": []}
+    assert none == [None] * len(broken)
 
 
 def test_links_hold_the_board(node):

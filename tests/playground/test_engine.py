@@ -38,6 +38,13 @@ def test_logits_of_every_step(engine):
     assert max(worst) < 1e-3, {(case["network"], case["size"]): one for case, one in zip(cases, worst, strict=True)}
 
 
+def test_runs_use_one_memory_after_the_other(node):
+    cases = [case for case in golden_cases() if case["task"] == "futoshiki"]
+    for found in node.ask("memories", [case | {"runs": 5} for case in cases]):
+        assert found["same"]
+        assert found["made"] <= 1
+
+
 def compare_answers(engine, task, number):
     """Both answer the same boards from the same noise, with the settings of ``oneofmany solve``."""
     boards = random_boards(engine, task, number)

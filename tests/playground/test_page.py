@@ -213,6 +213,32 @@ def test_find_all_answers(opened):
     assert opened.js("[...document.querySelectorAll('#listed span')].every((s) => s.textContent.includes('found'))")
 
 
+def test_an_answer_of_the_strip_keeps_the_focus(opened):
+    opened.open(TWO_ANSWERS)
+    opened.settle()
+    opened.js("document.querySelector('#found button').focus()")
+    opened.click("#found button")
+    opened.click("#another")
+    opened.wait("document.getElementById('tries').textContent.includes('in 2 starts')")
+    assert opened.js("document.activeElement === document.querySelector('#found button')")
+
+
+def test_a_long_visit_keeps_nothing_of_the_boards_before(opened):
+    opened.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    opened.open("#nqueens/5/.....")
+    opened.js("document.getElementById('exact').open = true")
+    for size in (6, 7, 8, 9):
+        opened.js(f"location.hash = '#nqueens/{size}/{'.' * size}'")
+        opened.wait("/exactly/.test(document.getElementById('count').textContent)")
+        opened.wait("document.getElementById('tries').textContent.includes('in 1 start')")
+        for starts in (2, 3, 4):
+            opened.click("#another")
+            opened.wait(f"document.getElementById('tries').textContent.includes('in {starts} starts')")
+    shape = opened.browser.call("Runtime.evaluate", expression="HTMLCanvasElement.prototype")["result"]["objectId"]
+    alive = opened.browser.call("Runtime.queryObjects", prototypeObjectId=shape)["objects"]["description"]
+    assert alive == opened.js("`Array(${document.querySelectorAll('canvas').length})`")
+
+
 def test_another_answer_starts_from_new_noise(opened):
     opened.open(TWO_ANSWERS)
     opened.settle()
@@ -259,14 +285,37 @@ def test_keys_and_pad(opened):
     assert (values[17], values[0]) == (16, 10)
     opened.click("#pad button:last-child")
     assert opened.board()[2][0] == 0
+    # A value goes where the board shows it, also while the pad has the focus.
+    assert opened.js("document.querySelector('[aria-selected]').dataset.cell") == "0"
+    opened.open(TWO_ANSWERS)
+    assert not opened.js("document.querySelectorAll('[aria-selected]').length")
 
 
 def test_contradictory_givens_and_boards_without_a_solution_are_told(opened):
     opened.open("#sudoku/4/11..............")
     opened.wait("/contradict/.test(document.getElementById('status').textContent)")
-    assert opened.js("document.getElementById('another').disabled")
+    assert opened.js("document.getElementById('another').disabled && document.getElementById('play').disabled")
+    assert opened.text("compare-note").startswith("Three small networks")
     opened.open("#futoshiki/4/................/0-1,1-5,5-4,4-0")
     opened.wait("document.getElementById('count').textContent === 'This board has no right answer.'")
+    assert opened.settle().startswith("This board has no right answer")
+    assert opened.js("document.getElementById('another').disabled")
+
+
+def test_a_count_that_takes_too_long_is_a_lower_bound(opened):
+    opened.open()
+    opened.settle()
+    opened.js("""(() => {
+        const post = Worker.prototype.postMessage;
+        Worker.prototype.postMessage = function (message) {
+            post.call(this, { ...message, milliseconds: -1 });
+        };
+    })()""")
+    opened.js("location.hash = '#sudoku/16/' + '.'.repeat(256)")
+    opened.wait(
+        "/^(This board has at least|No right answer was found)/.test(document.getElementById('count').textContent)"
+    )
+    assert "exactly" not in opened.text("count")
 
 
 def test_player(opened):

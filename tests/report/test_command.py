@@ -90,7 +90,8 @@ def test_runs_without_evaluations(results, tmp_path):
     shutil.copy(path, results / "bare.json")
     said = []
     assert len(read_records([results], said.append)) == 3
-    assert any("bare.json has no evaluations" in sentence for sentence in said)
+    assert [sentence for sentence in said if "bare.json" in sentence and sentence.startswith("no evaluations in")]
+    assert len(read_records([path], said.append, evaluated=False)) == 1
     shutil.rmtree(results / "deep")
     with pytest.raises(FileError, match="none of the 1 runs"):
         read_records([results])

@@ -360,6 +360,22 @@ def test_small_tables_are_cards_on_a_phone(browser, small_page):
     assert browser.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_a_long_cell_is_broken_into_lines(browser, tmp_path):
+    cells = (
+        Cell("recipes"),
+        Cell("1.00", {"mean": 1.0}, ("oneofmany train x",)),
+        Cell("nqueens/minloss/tiny (42), " * 40),
+    )
+    table = Table("wide", "Wide", (Column("group"), Column("mean"), Column("runs")), (cells,))
+    path = tmp_path / "wide.html"
+    path.write_text(render(Grid.of([]), [Section("first", "First", [table])]), encoding="utf-8")
+    for width in (390, 1280):
+        browser.emulate(width)
+        browser.open(path)
+        frame = "document.querySelector('.scroll')"
+        assert browser.evaluate(f"{frame}.scrollWidth <= {frame}.clientWidth")
+
+
 def test_links_unfold_what_they_point_to(opened):
     opened.evaluate("location.hash = document.querySelector('a.command').getAttribute('href')")
     opened.evaluate("new Promise((done) => setTimeout(done, 200))")

@@ -72,6 +72,20 @@ def test_training_curves_of_several_runs():
         plot([fake_record("nqueens/selectr", 3, {})], "training")
 
 
+def test_a_figure_has_room_for_its_legend_and_refuses_too_many_recipes(recwarn):
+    rng = np.random.default_rng(0)
+    runs = [
+        fake_record(f"nqueens/minloss/tuning/long-name-{i}", 1, {}, history=fake_history(rng, "minloss", (0.9, 0.8)))
+        for i in range(25)
+    ]
+    few, many = plot(runs[:2], "training"), plot(runs[:24], "training")
+    assert many.size[1] > few.size[1] + 3
+    assert len([word for word in words(many) if "long-name" in word]) == 24
+    assert not recwarn.list, "matplotlib warns if the axes have no room"
+    with pytest.raises(ValueError, match="at most 24 recipes, got 25"):
+        plot(runs, "training")
+
+
 def curve(field, places, **more):
     """A run that was evaluated at these places."""
     valid = np.arange(10) < 7
@@ -125,5 +139,10 @@ def test_the_command(tmp_path, capsys):
     assert "--steps N" in said
     assert not (tmp_path / "steps.svg").exists()
     assert run(["plot", str(tmp_path), "--out", str(tmp_path / "answer.gif")]) == 2
+    history = fake_history(np.random.default_rng(0), "naive", (0.9, 0.8))
+    save_record(fake_record("nqueens/naive", 1, {}, history=history), tmp_path / "curve.json")
+    curve_of = ["plot", str(tmp_path / "curve.json"), "--out", str(tmp_path / "curve.svg"), "--kind"]
+    assert run([*curve_of, "training"]) == 0, "training curves need no evaluation"
+    assert run([*curve_of, "answer", "--force"]) == 2
     with pytest.raises(ValueError, match="kind: expected one of"):
         plot(MINLOSS, "pie")

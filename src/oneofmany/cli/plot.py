@@ -42,5 +42,7 @@ def plot(
 
     require("matplotlib")
     check_writable(out, force)
-    draw(read_records(runs, say), kind, say).save(out, dark=dark, force=force)
+    # Training curves are accuracies on the dev set, which training writes.
+    records = read_records(runs, say, evaluated=kind != "training")
+    draw(records, kind, say).save(out, dark=dark, force=force)
     print(out)

@@ -53,5 +53,8 @@ def report(
     grid = write_report(records, out, export=export, force=force, viewers=viewers, tell=say)
     for name, why in grid.left_out:
         say(f"{name} is left out: {why}")
-    say(f"{len(grid.runs)} runs" + ("" if export is None else f", tables and figures in {export}"))
+    say(
+        f"{len(grid.runs)} run{'s' if len(grid.runs) != 1 else ''}"
+        + ("" if export is None else f", tables and figures in {export}")
+    )
     print(out)

@@ -101,6 +101,12 @@ def draw_lines(
                   handlelength=2.2, columnspacing=1.4)  # fmt: skip
 
 
+def legend_room(panels: Sequence[tuple[str, Sequence[Line]]]) -> float:
+    """How much higher than usual a figure must be for its legend, in inches; nothing for two rows."""
+    labels = {name for _, lines in panels for line in lines for name in (line.label, line.way) if name}
+    return 0.2 * max(0, -(-len(labels) // columns_of(labels)) - 2)
+
+
 def columns_of(labels: Iterable[str]) -> int:
     """As many columns of a legend as fit above a figure of the usual width."""
     return max(1, min(4, 66 // (max(map(len, labels), default=0) + 8)))

@@ -1,6 +1,6 @@
 """A board settling: a network's belief, step by step, as one small animated SVG.
 
-The animation is CSS, so it plays wherever a page shows the picture. Who prefers reduced motion sees the last step.
+The animation is CSS, so it plays wherever a page shows the picture. Who prefers reduced motion sees the answer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ LEAST = 0.05
 """A belief that is never larger is not drawn."""
 SURE = 0.8
 """From this belief on, the value of a cell is drawn large."""
+PATIENCE = 8
+"""An answer that has not changed for this many steps is the last one, as in ``oneofmany solve``."""
 SECONDS_A_STEP = 0.2
 SECONDS_AT_THE_END = 3.0
 CLOSE = 0.05
@@ -36,27 +38,37 @@ def beliefs(query: Query, network: str | Path | None = None, steps: int = 64, se
     Args:
         query: the query.
         network: a weights file, a run folder, or the name of a bundled network; that of the query's task by default.
-        steps: at most this many; the last one is the second with the same answer and hardly any change.
+        steps: at most this many; fewer if the network is sure and its belief hardly changes, or if its answer has not
+            changed for 8 steps.
         seed: of the noise.
     """
     engine = load_for_cpu(oneofmany.weights_file(network or query.problem.task)).network
     arguments = query.problem, query.values[None], query.relations[None] if len(query.relations) else None
     noise = Noise(seed).normal((1, query.problem.choices))
     found: list[np.ndarray] = []
+    since = 1
     for step in range(1, steps + 1):
         found.append(np.exp(log_softmax(engine.run(*arguments, noise=noise, steps=step).last[0])))
-        if step > 2 and np.abs(found[-1] - found[-2]).max() < 0.02 and found[-1].max(-1).min() > SURE:
+        if step > 1 and (found[-1].argmax(-1) != found[-2].argmax(-1)).any():
+            since = step
+        sure = step > 2 and np.abs(found[-1] - found[-2]).max() < 0.02 and found[-1].max(-1).min() > SURE
+        if sure or step - since >= PATIENCE:
             break
     return np.stack(found)
 
 
 def settling_svg(query: Query, belief: np.ndarray) -> str:
-    """An animated SVG of a belief ``[T, R, V]`` about a query; it follows the reader's light or dark mode."""
+    """An animated SVG of a belief ``[T, R, V]`` about a query, and of the answer that its last step is.
+
+    It follows the reader's light or dark mode.
+    """
     problem, given = query.problem, query.values > 0
     answer = np.where(given, query.values, belief[-1].argmax(-1) + 1)
     last = Board(problem, answer, query.relations, given)
-    # The bare query comes first, and the answer stays for a while.
-    belief = np.concatenate([np.zeros_like(belief[:1]), belief])
+    # The bare query comes first. The answer comes last, also if the network is not sure of it, and stays for a while.
+    steps = len(belief)
+    taken = np.eye(problem.values, dtype=belief.dtype)[answer - 1]
+    belief = np.concatenate([np.zeros_like(belief[:1]), belief, taken[None]])
     total = SECONDS_A_STEP * (len(belief) - 1) + SECONDS_AT_THE_END
     times = [SECONDS_A_STEP * step / total for step in range(len(belief))]
     parts: list[Shape | str] = []
@@ -92,7 +104,6 @@ def settling_svg(query: Query, belief: np.ndarray) -> str:
     style = "".join(f"@keyframes {name}{{{frames}}}" for frames, name in rules.items())
     each = "".join(f".{name}{{animation:{name} {total:.2f}s linear infinite}}" for name in rules.values())
     style += f"@media(prefers-reduced-motion:no-preference){{{each}}}"
-    steps = len(belief) - 1
     words = f"A network settles on an answer to a {problem.task} query in {steps} steps; the answer is "
     return svg_of(parts, plan.wide, plan.high, words + ("right" if last.solved else "wrong"), COLOURS, style)
 

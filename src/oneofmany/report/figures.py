@@ -118,7 +118,7 @@ def _draw_exploratory(figure: Any, theme: Theme, runs: Sequence[Record], band: t
     axes = figure.add_subplot()
     if band is not None:
         axes.axhspan(*band, color=theme["band"], zorder=0, label="paper, all queries at first")
-    kinds = [("all", "all queries", "selectr"), ("ms", "MS queries alone", "muted")]
+    kinds = [("all", "all queries", "selectr"), ("ms", "MS queries alone", "ink")]
     if all(record.setting("second.sampling") == "ms" for record in runs):
         kinds = [("all", "all queries, which are MS queries", "selectr")]
     for queries, name, colour in kinds:

@@ -28,6 +28,8 @@ MOST_OPEN = 8
 """In a section with more tables or figures, all but the first ones are folded."""
 MOST_CARDS = 60
 """On a phone, a table with at most this many cells has its rows one below the other; larger ones are scrolled."""
+MOST_UNBROKEN = 30
+"""A cell with more letters is broken into lines."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ def render(
         picture=picture,
         objectives=OBJECTIVES,
         most_open=MOST_OPEN,
+        most_unbroken=MOST_UNBROKEN,
         sections=[
             {
                 "id": section.id,

@@ -4,7 +4,7 @@ Example::
 
     from oneofmany.report import plot, read_records
 
-    plot(read_records(["runs/first", "runs/second"]), "training").save("training.svg")
+    plot(read_records(["runs/first", "runs/second"], evaluated=False), "training").save("training.svg")
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from oneofmany.evaluation.record import Evaluation, Record, Subset
 from oneofmany.evaluation.scores import Score, wilson
-from oneofmany.pictures.lines import Line, Point, draw_lines, shifted
+from oneofmany.pictures.lines import Line, Point, draw_lines, legend_room, shifted
 from oneofmany.pictures.themes import Chart
 from oneofmany.report.answer import answer_chart
 from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, labels_of, order_of, test_evaluation
@@ -33,6 +33,8 @@ PANELS: dict[Subset, str] = {"os": "one solution (OS)", "ms": "several solutions
 DEV = {"os": "dev_os", "ms": "dev_ms"}
 DASHES_OF = {"chosen": "-", "checked": "--"}
 
+MOST_RECIPES = 24
+"""In one figure of lines; more could not be told apart."""
 FIRST = (1, 2, 3, 4, 5, 6, 11, 21, 31, 41, 51, 101, 1001)
 """The first number of solutions of each bin."""
 FEWEST = 30
@@ -180,6 +182,7 @@ def solutions_chart(runs: Sequence[Record], tell: Tell, name: str = "solutions",
         caption,
         partial(draw_lines, panels=[("", lines)], xlabel="number of solutions", ticks=ticks),
         made,
+        size=(4.8, 3.2 + legend_room([("", lines)])),
     )
 
 
@@ -197,6 +200,8 @@ def _styled(records: Iterable[Record], points: Callable[[Record], Sequence[Point
     lines = [(record, found) for record in records if (found := points(record))]
     lines.sort(key=lambda pair: (*order_of("", pair[0].objective)[2:], pair[0].recipe, pair[0].seed))
     labels = labels_of(record for record, _ in lines)
+    if len(labels) > MOST_RECIPES:
+        raise ValueError(f"a figure shows at most {MOST_RECIPES} recipes, got {len(labels)}: name fewer runs")
     same: dict[str, list[str]] = {}  # objective -> its recipes
     made = []
     for record, found in lines:
@@ -224,7 +229,7 @@ def _chart(
     if not panels:
         return None
     draw = partial(draw_lines, panels=panels, xlabel=xlabel, log=log)
-    return Chart(name, title, caption, draw, made, size=(4.8, 1.2 + 1.7 * len(panels)))
+    return Chart(name, title, caption, draw, made, size=(4.8, 1.2 + 1.7 * len(panels) + legend_room(panels)))
 
 
 def _joined(record: Record, column: str) -> list[Point]:

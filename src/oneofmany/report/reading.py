@@ -10,23 +10,31 @@ from oneofmany.evaluation.record_file import read_record
 from oneofmany.files import FileError, read_json
 
 
-def read_records(paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None) -> list[Record]:
+def read_records(
+    paths: Iterable[str | Path], tell: Callable[[str], None] = lambda sentence: None, *, evaluated: bool = True
+) -> list[Record]:
     """Read every record under ``paths``; FileError if one is damaged or there is none.
 
     Args:
         paths: run folders, record files (.json), or folders that are searched for both.
         tell: called with a sentence about every file of a searched folder that is left out.
+        evaluated: whether the runs need evaluations; those that ``paths`` names must have some, and at least one.
     """
-    records = []
+    records, without = [], []
     for path, named in find_runs(paths, tell):
         record = read_record(path)
         if not record.evaluations:
-            sentence = f"{path} has no evaluations: run `oneofmany evaluate {path} DATA` first"
-            if named:
-                raise FileError(sentence)
-            tell(sentence)
+            if evaluated and named:
+                run = path if path.is_dir() else "RUN"
+                raise FileError(f"{path} has no evaluations: run `oneofmany evaluate {run} DATA` first")
+            without.append(path)
         records.append(record)
-    if not any(record.evaluations for record in records):
+    if not evaluated:
+        return records
+    if without:
+        others = f", and {len(without) - 1} more" if len(without) > 1 else ""
+        tell(f"no evaluations in {without[0]}{others}: `oneofmany evaluate RUN DATA` makes them")
+    if len(without) == len(records):
         raise FileError(f"none of the {len(records)} runs found has an evaluation: run `oneofmany evaluate` first")
     return records
 

@@ -13,12 +13,14 @@ export class Answers {
   /** Start anew for a board: { problem, values, relations }. */
   reset(board) {
     Object.assign(this, { board, found: new Map(), tries: 0, exact: null, shown: null, hue: null });
+    this.#forget();
     this.#draw();
   }
 
-  /** Tell the exact result: { total, complete, listed }; `hue` colours its solutions, see painter.paint. */
+  /** Tell the exact result: { total, complete, more, listed }; `hue` colours its solutions, see painter.paint. */
   counted(exact, hue = null) {
     Object.assign(this, { exact, hue });
+    this.#forget();
     this.#draw();
   }
 
@@ -35,40 +37,61 @@ export class Answers {
     return Boolean(this.exact?.complete) && this.found.size >= this.exact.total;
   }
 
+  /** Forget the small boards, so that all are drawn again. */
+  #forget() {
+    this.items = { found: new Map(), listed: new Map() };
+    for (const name of Object.keys(this.items)) this.elements[name].replaceChildren();
+  }
+
   #draw() {
-    const { count, found, listed, exact: details, tries } = this.elements;
+    const { count, exact: details, tries } = this.elements;
     const exact = this.exact;
     const number = exact?.total.toLocaleString("en");
     if (!exact) count.textContent = "Counting the right answers …";
     else if (!exact.total && exact.complete) count.textContent = "This board has no right answer.";
     else if (exact.complete) count.innerHTML = `This board has exactly <b>${number}</b> right answer${exact.total > 1 ? "s" : ""}.`;
-    else count.innerHTML = `This board has more than <b>${number}</b> right answers.`;
+    else if (exact.more) count.innerHTML = `This board has more than <b>${number}</b> right answers.`;
+    else if (exact.total) count.innerHTML = `This board has at least <b>${number}</b> right answer${exact.total > 1 ? "s" : ""}; counting all takes too long.`;
+    else count.textContent = "No right answer was found in the time for counting; there may be some.";
     const of = exact?.complete && exact.total ? ` of ${number}` : "";
     tries.textContent = this.tries
       ? `${this.found.size}${of} found in ${this.tries} start${this.tries > 1 ? "s" : ""}`
       : "";
-    const boards = [...this.found.values()];
-    found.replaceChildren(...boards.map((values, i) => this.#thumbnail(values, `Answer ${i + 1}`, boards[0])));
+    this.#strip("found", [...this.found.values()], (_, i) => `Answer ${i + 1}`);
     details.hidden = !exact?.listed.length;
     const named = exact?.listed ?? [];
     details.firstElementChild.textContent = exact?.complete && exact.total === named.length
       ? `Exact list of the solutions (${number})`
       : `The first ${named.length} solutions`;
-    listed.replaceChildren(
-      ...named.map((values, i) => this.#thumbnail(values, `${i + 1}${this.found.has(keyOf(values)) ? " ✓ found" : ""}`, named[0])),
-    );
+    this.#strip("listed", named, (key, i) => `${i + 1}${this.found.has(key) ? " ✓ found" : ""}`);
+  }
+
+  /** Show some boards as small ones; those that are there already stay, and with them the focus. */
+  #strip(list, boards, nameOf) {
+    boards.forEach((values, i) => {
+      const key = keyOf(values);
+      let item = this.items[list].get(key);
+      if (!item) {
+        item = this.#thumbnail(values, boards[0]);
+        this.items[list].set(key, item);
+        this.elements[list].append(item);
+      }
+      const button = item.firstChild;
+      const name = nameOf(key, i);
+      button.lastChild.textContent = name;
+      button.setAttribute("aria-label", `Show ${list === "found" ? name : `solution ${name}`}`);
+      key === this.shown ? button.setAttribute("aria-current", "true") : button.removeAttribute("aria-current");
+    });
   }
 
   /** A small board; the cells in which it differs from the first one are coloured. */
-  #thumbnail(values, name, first) {
+  #thumbnail(values, first) {
     const { problem, relations } = this.board;
     const item = document.createElement("li");
     const button = document.createElement("button");
     const canvas = document.createElement("canvas");
     const differs = (choice) => values[Math.floor(choice / problem.values)] !== first[Math.floor(choice / problem.values)];
-    if (keyOf(values) === this.shown) button.setAttribute("aria-current", "true");
-    button.setAttribute("aria-label", `Show ${name}`);
-    button.append(canvas, Object.assign(document.createElement("span"), { textContent: name }));
+    button.append(canvas, document.createElement("span"));
     button.addEventListener("click", () => {
       this.shown = keyOf(values);
       this.show(values);

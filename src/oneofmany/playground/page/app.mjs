@@ -8,7 +8,7 @@ import { repaintAll } from "./painter.mjs";
 import { Player } from "./player.mjs";
 import { SIZES, broken, isSolution, problemOf } from "./problem.mjs";
 import { STORY, TASKS } from "./story.mjs";
-import { fromHash, guessTask, readBoard, symbol, toHash } from "./text.mjs";
+import { fromHash, guessTask, linkedBoard, readBoard, symbol, toHash } from "./text.mjs";
 
 const LIMIT = 20000; // solutions that are counted
 const COUNTING = 3000; // milliseconds
@@ -28,7 +28,7 @@ let board = null; // { task, size, values, relations, problem }
 let seed = 1;
 let exact = null;
 let fresh = null; // the newest answer of the network
-let searching = false; // "find all" is at work
+let searching = null; // "find all" at work
 let pending = 0;
 
 const editor = new Editor($("board"), (values, relations) => change({ ...board, values, relations }));
@@ -52,7 +52,7 @@ function change(next, keep = true) {
   board = { task, size, values, relations, problem: problemOf(task, size) };
   seed = 1;
   exact = fresh = null;
-  searching = false;
+  stopSearching();
   if (other) showTask();
   editor.show(board);
   const hash = toHash(board);
@@ -71,6 +71,7 @@ function change(next, keep = true) {
   clearTimeout(pending);
   for (const name of ["another", "all"]) $(name).disabled = Boolean(wrong.rules);
   if (wrong.rules) {
+    player.pause();
     say("bad", "These givens contradict each other", "the broken rules are red");
     answers.counted({ total: 0, complete: true, listed: [] });
     return;
@@ -92,8 +93,11 @@ async function begin(asked) {
   comparison.average(exact);
   comparison.show(comparison.at ?? 1);
   if (player.at >= 0) showFrame(player.frames[player.at], player.done && player.at === player.frames.length - 1);
-  if (!exact.total && exact.complete) say("bad", "This board has no right answer", "the enumerator has tried everything");
+  if (hopeless()) for (const name of ["another", "all"]) $(name).disabled = true;
 }
+
+/** Whether the enumerator has found that there is no right answer. */
+const hopeless = () => Boolean(exact?.complete) && !exact.total;
 
 /** The colours of two solutions: blue, orange, and grey for what they share. */
 function hue() {
@@ -146,7 +150,8 @@ function showFrame(frame, last) {
   }
   keepAnswer();
   const time = `after ${board.steps} steps, ${Math.max(1, Math.round(board.milliseconds))} ms`;
-  if (wrong.rules) say("bad", `✗ Not a right answer: ${rules}`, time);
+  if (hopeless()) say("bad", "This board has no right answer", "the exact search has tried everything");
+  else if (wrong.rules) say("bad", `✗ Not a right answer: ${rules}`, time);
   else say("good", "✓ A right answer", time);
   editor.label(frame.board);
 }
@@ -206,7 +211,7 @@ function padButton(value) {
 function accuracyOf(task, size) {
   const { correct, total, about } = data.accuracy.bundled[task][size];
   const share = ((100 * correct) / total).toFixed(1).replace(".0", "");
-  return `On boards of this size (${about}) its first answer is right in <b>${share} %</b> of cases (${correct.toLocaleString("en")} of ${total.toLocaleString("en")}). Other boards can be harder.`;
+  return `On boards of this size (${about}) its first answer is right in <b>${share} %</b> of cases (${correct.toLocaleString("en")} of ${total.toLocaleString("en")}). Boards with fewer givens can be harder.`;
 }
 
 const blank = (task, size) => ({ task, size, values: Array(problemOf(task, size).variables).fill(0), relations: [] });
@@ -255,12 +260,13 @@ addEventListener("hashchange", () => {
 function useText(text) {
   const task = guessTask(text) ?? board.task;
   try {
-    change({ task, ...readBoard(task, text) });
+    change(linkedBoard(text) ?? { task, ...readBoard(task, text) });
     $("text-error").textContent = "";
     return true;
   } catch (error) {
     $("text-error").textContent = error.message;
     $("paste").open = true;
+    $("paste").scrollIntoView({ block: "nearest" });
     return false;
   }
 }
@@ -270,27 +276,30 @@ document.addEventListener("paste", (event) => {
   if (event.target.id === "text" || !text.trim()) return;
   event.preventDefault();
   $("text").value = text;
-  if (useText(text)) toast("The pasted board is on.");
+  if (useText(text)) toast(`Pasted: ${TASKS[board.task].name}, ${board.size} × ${board.size}.`);
 });
 
 // ---- more answers --------------------------------------------------------------------------------------------------
 
+function stopSearching() {
+  searching = null;
+  $("all").textContent = "Find all";
+}
 $("another").addEventListener("click", () => {
-  searching = false;
+  stopSearching();
   seed++;
   solve(board);
 });
 $("all").addEventListener("click", async () => {
-  searching = !searching;
-  const asked = board;
-  $("all").textContent = searching ? "Stop" : "Find all";
-  for (let start = 0; start < STARTS && searching && asked === board && !answers.complete; start++) {
+  if (searching) return stopSearching();
+  const mine = (searching = {});
+  $("all").textContent = "Stop";
+  for (let start = 0; start < STARTS && searching === mine && !answers.complete; start++) {
     seed++;
     if (!(await solve(board, true))) break;
     await new Promise((resume) => setTimeout(resume, 60));
   }
-  if (asked === board) searching = false;
-  $("all").textContent = "Find all";
+  if (searching === mine) stopSearching();
 });
 
 // ---- the story -----------------------------------------------------------------------------------------------------

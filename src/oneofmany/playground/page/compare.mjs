@@ -37,7 +37,6 @@ export class Comparison {
     this.board = board;
     this.frames = { naive: [], minloss: [], selectr: [] };
     this.hue = hue;
-    this.#about();
     const { problem, values, relations } = board;
     const message = { task: problem.task, size: problem.size, values, relations, seed, patience: 0 };
     await Promise.all(
@@ -54,6 +53,8 @@ export class Comparison {
   /** Stop, and show a board without beliefs. */
   clear(board) {
     this.board = board;
+    this.at = null;
+    this.#about();
     this.frames = { naive: [], minloss: [], selectr: [] };
     for (const name of Object.keys(OBJECTIVES)) {
       this.client.stop(name);
@@ -80,8 +81,9 @@ export class Comparison {
     const { canvas, caption, title, about } = this.figures[name];
     const said = rules ? `✗ breaks ${rules} rule${rules > 1 ? "s" : ""}` : "✓ a right answer";
     const mark = Object.assign(document.createElement("b"), { textContent: said, className: rules ? "bad" : "good" });
-    const score = this.accuracy[this.board.problem.task]?.[name]?.ms;
-    caption.replaceChildren(mark, score ? `${about}; right on ${percent(score)} of ${score.total} test boards with several answers` : about);
+    const { task } = this.board.problem;
+    const { ms: score, size } = this.accuracy[task][name];
+    caption.replaceChildren(mark, `${about}; right on ${percent(score)} of ${score.total} test boards of ${TASKS[task].board(size)} with several answers`);
     canvas.setAttribute("aria-label", `${title}: ${said.slice(2)}`);
   }
 
@@ -90,9 +92,10 @@ export class Comparison {
     const { caption, canvas, heading } = this.figures.average;
     this.#draw("average", { belief: count?.total ? count.average : null, values: null, broken: null });
     const total = count?.total ?? 0;
-    heading.textContent = total === 1 ? "The answer" : total === 2 ? "Average of both" : "Average of all";
-    const named = total ? `${count.complete ? "" : "the first "}${total.toLocaleString("en")}` : "";
-    caption.textContent = total === 1 ? "There is only one, so nothing to average." : total ? `of ${named} answers: what Naive is trained to believe` : "";
+    const all = !total || count.complete;
+    heading.textContent = !all ? "Average of some" : total === 1 ? "The answer" : total === 2 ? "Average of both" : "Average of all";
+    caption.textContent = !total ? (count?.complete ? "There is none." : "") : !all ? `the first ${total.toLocaleString("en")} answers; Naive is trained to believe the average of all`
+      : total === 1 ? "There is only one, so nothing to average." : `of ${total.toLocaleString("en")} answers: what Naive is trained to believe`;
     canvas.setAttribute("aria-label", `${heading.textContent}: ${caption.textContent}`);
   }
 
@@ -103,12 +106,12 @@ export class Comparison {
 
   #about() {
     const { task, size } = this.board.problem;
-    const trained = this.accuracy[task]?.naive;
-    const where = trained ? TASKS[task].board(trained.size) : "";
+    const trained = this.accuracy[task].naive;
+    const where = TASKS[task].board(trained.size);
     this.note.textContent =
       `Three small networks, trained for this page: the same data (${where}), the same number of updates, the same ` +
       "noise. Only the objective differs. ";
-    if (trained && trained.size !== size) {
+    if (trained.size !== size) {
       const button = Object.assign(document.createElement("button"), { textContent: `Show them on ${where}` });
       button.addEventListener("click", () => this.open(task, trained.size));
       this.note.append("This board has another size, so all of them may be wrong here. ", button);

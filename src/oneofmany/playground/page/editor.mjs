@@ -43,7 +43,7 @@ export class Editor {
         const cell = document.createElement("div");
         const index = r * size + c;
         cell.role = "gridcell";
-        cell.tabIndex = index ? -1 : 0;
+        cell.tabIndex = -1;
         cell.dataset.cell = index;
         box(cell, ...at(index), side, side);
         cell.addEventListener("click", () => this.#press(index));
@@ -54,6 +54,7 @@ export class Editor {
       return row;
     });
     this.selected = 0;
+    this.#focused(0);
     this.grid.replaceChildren(...rows);
     this.grid.setAttribute("aria-label", `Board of ${size} rows and ${size} columns`);
     const signs = [];
@@ -87,8 +88,11 @@ export class Editor {
 
   #focused(index) {
     this.cells[this.selected].tabIndex = -1;
+    this.cells[this.selected].removeAttribute("aria-selected");
     this.selected = index;
     this.cells[index].tabIndex = 0;
+    // Where the pad and the keys put a value: seen also while a button has the focus.
+    if (this.board.problem.task !== "nqueens") this.cells[index].setAttribute("aria-selected", "true");
   }
 
   #press(index) {

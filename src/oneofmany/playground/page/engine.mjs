@@ -35,6 +35,18 @@ function tablesOf(problem) {
 }
 
 const tables = new Map();
+const idle = new WeakMap(); // kernels at rest, by module: each { memory, functions }
+
+/** A kernel with a memory of zeros: one at rest, or a new one. Browsers have room for few memories at a time. */
+function kernelOf(module) {
+  const rested = idle.get(module)?.pop();
+  if (rested) {
+    new Uint8Array(rested.memory.buffer).fill(0, rested.functions.__heap_base.value);
+    return rested;
+  }
+  const memory = new WebAssembly.Memory({ initial: 2 });
+  return { memory, functions: new WebAssembly.Instance(module, { env: { memory } }).exports };
+}
 
 /** A matrix [inner, columns] in panels of 8 columns, as the kernel's product takes it. */
 function packed(inner, columns, at) {
@@ -69,9 +81,10 @@ export class Network {
 /**
  * A network at work on one query of a problem.
  * query: R numbers, 0 = blank; relations: pairs; noise: Float32Array [C]. `logits` [C] are those of the last step.
+ * `end` it when it is done: the next run then uses its memory.
  */
 export class Run {
-  constructor(kernel, network, problem, query, relations, noise) {
+  constructor(module, network, problem, query, relations, noise) {
     if (!tables.has(problem)) tables.set(problem, tablesOf(problem));
     const t = tables.get(problem);
     const { D, P, H } = network;
@@ -79,8 +92,8 @@ export class Run {
     const M = relations.length;
     const rows = pad(C);
     const related = pad(M * problem.values);
-    this.memory = new WebAssembly.Memory({ initial: 2 });
-    this.kernel = new WebAssembly.Instance(kernel, { env: { memory: this.memory } }).exports;
+    const { memory, functions } = kernelOf(module);
+    Object.assign(this, { module, memory, kernel: functions });
     this.next = this.kernel.__heap_base.value;
     Object.assign(this, { network, problem, query, t, M, related, rows, step: 0, since: 0 });
 
@@ -98,6 +111,13 @@ export class Run {
     };
     this.#embed(noise);
     this.answer = new Int32Array(problem.variables).fill(-1);
+  }
+
+  /** Hand the memory over to the next run; this one cannot go on. */
+  end() {
+    if (!idle.has(this.module)) idle.set(this.module, []);
+    if (this.memory) idle.get(this.module).push({ memory: this.memory, functions: this.kernel });
+    this.memory = this.kernel = this.logits = null;
   }
 
   /** Room for some floats, aligned to 16 bytes; returns its address. */

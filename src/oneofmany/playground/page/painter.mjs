@@ -29,13 +29,15 @@ function colours() {
 }
 
 let palette = null;
-const canvases = new Map();
-const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => repaint(target)));
+const views = new WeakMap(); // of canvases; a canvas that left the page is forgotten with its view
+const sizes = new ResizeObserver((entries) =>
+  entries.forEach(({ target }) => (target.isConnected ? repaint(target) : sizes.unobserve(target))),
+);
 
 /** Draw all boards again, in the colours of the theme. */
 export function repaintAll() {
   palette = null;
-  for (const canvas of canvases.keys()) canvas.isConnected ? repaint(canvas) : canvases.delete(canvas);
+  document.querySelectorAll("canvas").forEach(repaint);
 }
 
 /**
@@ -44,13 +46,13 @@ export function repaintAll() {
  * as opacity, else `values` [R]. `broken` is what problem.broken returns. `hue(choice)` names the colour of a choice.
  */
 export function paint(canvas, view) {
-  if (!canvases.has(canvas)) sizes.observe(canvas);
-  canvases.set(canvas, view);
+  if (!views.has(canvas)) sizes.observe(canvas);
+  views.set(canvas, view);
   repaint(canvas);
 }
 
 function repaint(canvas) {
-  const view = canvases.get(canvas);
+  const view = views.get(canvas);
   const width = canvas.clientWidth;
   if (!view || !width) return;
   palette ??= colours();

@@ -84,6 +84,7 @@ export class Player {
 
   #controls() {
     const { play, back, forward, first, slider } = this.controls;
+    play.disabled = !this.playing && !this.frames.length;
     play.dataset.state = this.playing ? "playing" : "paused";
     play.setAttribute("aria-label", this.playing ? "Pause" : "Play");
     slider.max = Math.max(1, this.frames.length);

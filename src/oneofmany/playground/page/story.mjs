@@ -45,7 +45,7 @@ export const TASKS = {
   sudoku: {
     name: "Sudoku",
     start: 9,
-    board: (n) => `${n} × ${n}`,
+    board: (n) => `${n}\u00a0×\u00a0${n}`,
     hint: "Select a cell, then type a value or use the pad. Or paste a Sudoku anywhere on this page.",
     examples: [
       ["9 × 9, one answer", "#sudoku/9/53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"],
@@ -57,7 +57,7 @@ export const TASKS = {
   futoshiki: {
     name: "Futoshiki",
     start: 5,
-    board: (n) => `${n} × ${n}`,
+    board: (n) => `${n}\u00a0×\u00a0${n}`,
     hint: "Every row and column has each value once. Click between two cells for an inequality (keys: < > ^ v).",
     examples: [
       ["5 × 5, inequalities only", "#futoshiki/5/........................./9-4,0-1,13-14,15-20,8-3,11-12,9-14,11-10,23-24,8-13,18-13,16-17,11-6,8-9,7-12,5-6"],

@@ -11,8 +11,9 @@ const NAMED = /r(\d{1,2})c(\d{1,2})\s*([<>])\s*r(\d{1,2})c(\d{1,2})/gi;
 export const symbol = (value) => (value ? SYMBOLS[value - 1] : ".");
 
 function valueOf(letter, size) {
-  if (BLANKS.includes(letter)) return 0;
-  const value = SYMBOLS.indexOf(letter.toUpperCase()) + 1;
+  const single = letter.length === 1;
+  if (single && BLANKS.includes(letter)) return 0;
+  const value = single ? SYMBOLS.indexOf(letter.toUpperCase()) + 1 : 0;
   if (!value || value > size) throw new Error(`"${letter}" is not a value: expected 1 to ${symbol(size)}, or . for blank.`);
   return value;
 }
@@ -21,33 +22,51 @@ function valueOf(letter, size) {
 export function readBoard(task, text) {
   const clean = text.replace(/\r/g, "").replace(/^\s*#.*$/gm, "");
   if (!clean.trim()) throw new Error("There is no board in this text.");
-  const found = task === "nqueens" ? readQueens(clean) : task === "sudoku" ? readSudoku(clean) : readFutoshiki(clean);
-  const sizes = SIZES[task];
-  if (!sizes.includes(found.size)) {
-    throw new Error(`The board has size ${found.size}: expected ${sizes.join(", ")}.`);
-  }
-  return found;
+  return task === "nqueens" ? readQueens(clean) : task === "sudoku" ? readSudoku(clean) : readFutoshiki(clean);
 }
 
-/** The task that a text looks like, or null: queens have a Q, Futoshikis have inequalities. */
+/** The task that a text looks like, or null: Futoshikis have inequalities, queens have a Q or are columns in a line. */
 export function guessTask(text) {
   if (/[<>∧∨^]/.test(text)) return "futoshiki";
   if (/[Qq♛♕]/.test(text)) return "nqueens";
-  const cells = text.replace(/[|+─━│┃═║]|-{2,}/g, "").replace(/\s/g, "").length;
-  return [16, 36, 81, 256].includes(cells) ? "sudoku" : null;
+  return ["sudoku", "nqueens"].find((task) => reads(task, text)) ?? null;
+}
+
+function reads(task, text) {
+  try {
+    return Boolean(readBoard(task, text));
+  } catch {
+    return false;
+  }
+}
+
+/** The size of a grid of cells of a task. */
+function sizeOf(task, cells) {
+  const size = Math.sqrt(cells.length);
+  if (!SIZES[task].includes(size)) {
+    const numbers = SIZES[task].map((n) => n * n);
+    throw new Error(`The text has ${cells.length.toLocaleString("en")} cells: expected ${numbers.slice(0, -1).join(", ")} or ${numbers.at(-1)}.`);
+  }
+  return size;
+}
+
+/** The number of rows of a board of queens. */
+function rowsOf({ length }) {
+  if (SIZES.nqueens.includes(length)) return length;
+  throw new Error(`The text has ${length.toLocaleString("en")} row${length === 1 ? "" : "s"}: expected 4 to 20, each with a column or . for blank.`);
 }
 
 function readQueens(text) {
   const lines = text.split("\n").map((line) => line.replace(/[|│┌┐└┘─]/g, "").trim()).filter(Boolean);
   if (lines.length === 1) {
-    const fields = /[\s,]/.test(lines[0]) ? lines[0].split(/[\s,]+/) : [...lines[0]];
-    const size = fields.length;
+    const fields = /[\s,]/.test(lines[0]) ? lines[0].split(/[\s,]+/).filter(Boolean) : [...lines[0]];
+    const size = rowsOf(fields);
     const values = fields.map((field) => (/^\d+$/.test(field) ? Number(field) : valueOf(field, size)));
     if (values.some((value) => value > size)) throw new Error(`A column is larger than the board of ${size} rows.`);
     return { size, values, relations: [] };
   }
   const rows = lines.map((line) => [...line.replace(/\s/g, "")]);
-  const size = rows.length;
+  const size = rowsOf(rows);
   if (rows.some((row) => row.length !== size)) {
     throw new Error(`The board has ${size} rows, so each row needs ${size} cells: Q for a queen, . for an empty cell.`);
   }
@@ -62,8 +81,7 @@ function readQueens(text) {
 function readSudoku(text) {
   const lines = text.split("\n").filter((line) => !/^[\s|+─━│┃═║┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬-]*$/.test(line));
   const cells = lines.flatMap(cellsOf);
-  const size = Math.sqrt(cells.length);
-  if (!Number.isInteger(size)) throw new Error(`The text has ${cells.length} cells: expected 16, 36, 81 or 256.`);
+  const size = sizeOf("sudoku", cells);
   return { size, values: cells.map((cell) => valueOf(cell, size)), relations: [] };
 }
 
@@ -71,7 +89,7 @@ function cellsOf(line) {
   const words = line.replace(/[|│┃║]/g, " ").trim().split(/[\s,;]+/);
   // Numbers with two digits are the values from 10.
   if (words.every((word) => word.length <= 2) && words.some((word) => /^\d\d$/.test(word) && word !== "00")) {
-    return words.map((word) => (/^\d+$/.test(word) ? symbol(Number(word)) : word));
+    return words.map((word) => (/^\d+$/.test(word) ? (symbol(Number(word)) ?? word) : word));
   }
   const cells = [...words.join("")];
   const other = cells.find((cell) => !CELL.test(cell));
@@ -85,13 +103,12 @@ function readFutoshiki(text) {
   const isSigns = (line) => /^[\s^v∧∨V]*$/.test(line);
   const rows = lines.filter((line) => !isSigns(line));
   const cells = rows.flatMap((line) => cellsOf(line.replace(/[<>]/g, " ")));
-  const size = Math.sqrt(cells.length);
-  if (!Number.isInteger(size)) throw new Error(`The text has ${cells.length} cells: expected n rows of n cells.`);
+  const size = sizeOf("futoshiki", cells);
   const relations = [];
   const add = (a, b) => {
     if (!relations.some(([c, d]) => a === c && b === d)) relations.push([a, b]);
   };
-  if (rows.length === size && size > 1) drawnRelations(lines, isSigns, size, add);
+  if (rows.length === size) drawnRelations(lines, isSigns, size, add);
   for (const [word, ...parts] of named) {
     const [r1, c1, r2, c2] = [0, 1, 3, 4].map((i) => Number(parts[i]));
     if ([r1, c1, r2, c2].some((i) => i < 1 || i > size)) throw new Error(`${word} names a cell outside of the board.`);
@@ -134,17 +151,21 @@ export function toHash({ task, size, values, relations }) {
 }
 
 export function fromHash(hash) {
-  const [task, given, cells = "", pairs = ""] = decodeURIComponent(hash.replace(/^#/, "")).split("/");
-  const size = Number(given);
-  if (!SIZES[task]?.includes(size)) return null;
-  const { variables } = problemOf(task, size);
   try {
+    const [task, given, cells = "", pairs = ""] = decodeURIComponent(hash.replace(/^#/, "")).split("/");
+    const size = Number(given);
+    if (!Object.hasOwn(SIZES, task) || !SIZES[task].includes(size)) return null;
+    const { variables } = problemOf(task, size);
     const values = [...cells].map((cell) => valueOf(cell, size));
     const relations = pairs ? pairs.split(",").map((pair) => pair.split("-").map(Number)) : [];
     const inside = (cell) => Number.isInteger(cell) && cell >= 0 && cell < variables;
     const fits = relations.every((pair) => pair.length === 2 && pair.every(inside) && pair[0] !== pair[1]);
-    return values.length === variables && fits ? { task, size, values, relations } : null;
+    const allowed = task === "futoshiki" || !pairs;
+    return values.length === variables && fits && allowed ? { task, size, values, relations } : null;
   } catch {
     return null;
   }
 }
+
+/** The board of a link somewhere in a text; null if there is none. */
+export const linkedBoard = (text) => fromHash(/#\w+\/\d+\/\S+/.exec(text)?.[0] ?? "");

@@ -36,20 +36,25 @@ const work = {
     const steps = most ?? network.steps;
     const start = performance.now();
     let pause = start + SLICE;
-    for (let settled = false; !settled && run.step < steps; ) {
-      run.advance();
-      settled = run.settled(patience);
-      tell({ step: run.step, belief: run.belief(), board: run.board() });
-      if (performance.now() > pause) {
-        await breathe();
-        if (!wanted()) return null;
-        pause = performance.now() + SLICE;
+    try {
+      for (let settled = false; !settled && run.step < steps; ) {
+        run.advance();
+        settled = run.settled(patience);
+        tell({ step: run.step, belief: run.belief(), board: run.board() });
+        if (performance.now() > pause) {
+          await breathe();
+          if (!wanted()) return null;
+          pause = performance.now() + SLICE;
+        }
       }
+    } finally {
+      run.end();
     }
     return { steps: run.step, board: run.board(), milliseconds: performance.now() - start };
   },
 
-  /** Count the solutions of a query; lists the first ones, and how many take each choice. */
+  /** Count the solutions of a query; lists the first ones, and the share of them that takes each choice. `more`: there
+   * are more than the limit. Neither `complete` nor `more`: the time was up. */
   async count({ task, size, values, relations, limit, keep, milliseconds }, tell, wanted) {
     const search = new Search(problemOf(task, size), values, relations, { limit: limit + 1, keep });
     const end = performance.now() + milliseconds;
@@ -57,9 +62,10 @@ const work = {
       await breathe();
       if (!wanted()) return null;
     }
-    const complete = search.finished && search.total <= limit;
+    const more = search.total > limit;
+    const complete = search.finished && !more;
     const average = Float32Array.from(search.counts, (count) => count / Math.max(1, search.total));
-    return { total: Math.min(search.total, limit), complete, listed: search.listed, average };
+    return { total: Math.min(search.total, limit), complete, more, listed: search.listed, average };
   },
 
   async random({ task, size, seed }) {
