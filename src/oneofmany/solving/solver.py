@@ -23,6 +23,9 @@ T = TypeVar("T")
 TRIES = 8
 """Noisy starts per different answer asked for."""
 
+TIMED = 32
+"""Queries per batch on a CPU with a time limit: every query of a batch runs a step, even after the time is up."""
+
 PATIENCE = 8
 """By default a query stops after this many steps without a change of its answer."""
 
@@ -175,10 +178,11 @@ class Solver:
         made: dict[int, T] = {}
         for problem, rows in by_problem(queries).items():
             running = self._running(problem, late)
-            for first in range(0, len(rows), self.batch_size):
+            size = self.batch_size if seconds is None or running.engine is None else min(self.batch_size, TIMED)
+            for first in range(0, len(rows), size):
                 if late():
                     break
-                part = rows[first : first + self.batch_size]
+                part = rows[first : first + size]
                 made.update(zip(part, work(part, [queries[row] for row in part], running), strict=True))
                 if tell:
                     tell("queries answered", len(made), len(queries))
