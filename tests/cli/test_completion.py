@@ -46,6 +46,11 @@ def test_commands(complete):
     assert complete("completion", "") == ["bash", "zsh", "fish"]
 
 
+def test_tasks_and_recipes(complete):
+    assert complete("rate", "su")[:1] == ["sudoku"]
+    assert complete("tune", "nqueens/minloss/ti") == ["nqueens/minloss/tiny"]
+
+
 def test_options_and_their_values(complete):
     assert complete("data", "sudoku", "--sp") == ["--split", "--split-by"]
     assert complete("data", "sudoku", "--split", "") == ["train", "dev", "test"]

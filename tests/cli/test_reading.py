@@ -50,6 +50,7 @@ HODOKU = of(
     banded(barred("| ", " | ", " |", " "), ":-------+-------+-------:"),
     "'-------'-------'-------'",
 )
+CELLS = of("+---" * 9 + "+", *(f"| {' | '.join(row)} |\n{'+---' * 9}+" for row in ROWS))
 NUMBERS = [" ".join(str(value or ".") for value in LARGE[at : at + 16]) for at in range(0, 256, 16)]
 
 SUDOKU = {
@@ -59,6 +60,15 @@ SUDOKU = {
     "commas between cells": [
         of(*(",".join(row).replace(".", "") for row in ROWS)),
         of(*(", ".join(row) for row in ROWS)),
+        of(*(";".join(row).replace(".", "") for row in ROWS)),
+        of(*("\t".join(row).replace(".", "") for row in ROWS)),
+    ],
+    "brackets and quotes": [
+        str([[int(cell) for cell in row.replace(".", "0")] for row in ROWS]),
+        str([[*row] for row in ROWS]).replace("'", '"'),
+        ",\n".join(str([*row]) for row in ROWS),
+        str(np.array([[int(cell) for cell in row.replace(".", "0")] for row in ROWS])),
+        f'"{PUZZLE}"',
     ],
     "drawn by our commands": [TASKS["sudoku"].draw(*vars(TASKS["sudoku"].parse(PUZZLE)).values())],
     "drawn with bars and dashes": [
@@ -67,6 +77,7 @@ SUDOKU = {
         of(banded(barred("", "|", "", ""), "---------")),
         of(banded(barred("|", "|", "|", ""), "|===|===|===|")),
         HODOKU,
+        CELLS,
     ],
     "`.ss`": [SS],
     "`.sdk`": [SDK, STATE],
@@ -79,7 +90,13 @@ SUDOKU = {
         of("answer\tpuzzle", f"{SOLVED}\t{PUZZLE}"),
         'puzzle,solution\n"' + "\n".join(ROWS) + f'",{SOLVED}\n',
     ],
-    "spaces as blanks": [of(*(row.replace(".", " ") for row in ROWS))],
+    "spaces as blanks": [
+        of(*(row.replace(".", " ") for row in ROWS)),
+        SS.replace(".", " "),
+        CELLS.replace(".", " "),
+        of(banded(barred("| ", " | ", " |", " "), "|-------+-------+-------|")).replace(".", " "),
+        of(*(line.rstrip() for line in banded(barred("", " | ", "", " "), "---").replace(".", " ").split("\n"))),
+    ],
 }
 BIG = {
     "numbers": [
@@ -97,16 +114,22 @@ BIG = {
 }
 QUEENS = {
     "columns": [". . 5 . . . 2 . . .", "0 0 5 0 0 0 2 0 0 0", "_ _ 5 _ _ _ 2 _ _ _"],
-    "columns with commas": [",,5,,,,2,,,", "., ., 5, ., ., ., 2, ., ., ."],
+    "columns with commas": [",,5,,,,2,,,", "., ., 5, ., ., ., 2, ., ., .", "[0, 0, 5, 0, 0, 0, 2, 0, 0, 0]"],
     "columns in one word": ["..5...2...", "xx5xxx2xxx"],
     "board": [
         *(of(*queen_rows(" ", "Q", blank)) for blank in ".-*"),
         *(of(*queen_rows("", "q", blank)) for blank in "._ "),
+        of(*(f"|{row}|" for row in queen_rows("|", "Q", " "))),
+        of(*(f"| {row} |\n{'+---' * 10}+" for row in queen_rows(" | ", "♛", " "))),
         TASKS["nqueens"].draw(*vars(TASKS["nqueens"].parse("..5...2...")).values()),
     ],
 }
 FUTOSHIKI = {
-    "line": ["1........ r1c1<r1c2 r2c1>r1c1 r3c3<r1c2", "1..|...|... r1c2>r1c1, r2c1>r1c1, r1c2>r3c3"],
+    "line": [
+        "1........ r1c1<r1c2 r2c1>r1c1 r3c3<r1c2",
+        "1..|...|... r1c2>r1c1, r2c1>r1c1, r1c2>r3c3",
+        "1........ r1c1 < r1c2 r2c1> r1c1; r3c3 <r1c2",
+    ],
     "drawn grid with other relations": [
         of("1 < .   .", "^", ".   .   .", "", ".   .   .", "r3c3<r1c2"),
         of("1<. .", "∧", ". . .", ". . .", "R1C2>R3C3"),
@@ -131,8 +154,8 @@ CASES = [
 FOR_ALL = {  # each has a test below
     "blanks",
     "several boards",
-    "comments",
-    "line ends, byte order mark",
+    "comments, headings",
+    "line ends, encoding",
     "output of `show` and `solve --boards`",
     "standard input",
 }
@@ -242,6 +265,53 @@ def test_comments_line_ends_and_byte_order_mark(queries_of, tmp_path):
     lines = ["quizzes,solutions", "# comment", f"{PUZZLE},{SOLVED}"]
     file.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(line.encode() for line in lines))
     assert queries_of("sudoku", file) == [(3, PUZZLE)]
+    file.write_text(of("// a list", "Grid 01", *ROWS, "  % more", "Puzzle #2:", *ROWS, "Sudoku no. 3", PUZZLE))
+    assert queries_of("sudoku", file) == [(3, PUZZLE), (14, PUZZLE), (24, PUZZLE)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8"])
+def test_a_file_and_standard_input_have_the_same_encodings(queries_of, tmp_path, monkeypatch, encoding):
+    content = ("\ufeff" * (encoding == "utf-16-le") + of(*ROWS)).encode(encoding)
+    (tmp_path / "q.txt").write_bytes(content)
+    assert queries_of("sudoku", tmp_path / "q.txt") == [(1, PUZZLE)]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), "ascii", "surrogateescape"))
+    assert queries_of("sudoku", "-") == [(1, PUZZLE)]
+
+
+def test_what_is_not_text_is_refused(call, tmp_path, monkeypatch):
+    content = b"1\xff\n" + PUZZLE.encode()
+    (tmp_path / "q").write_bytes(content)
+    assert call("count", "sudoku", tmp_path / "q") == (
+        2,
+        "",
+        f"oneofmany: {tmp_path / 'q'} cannot be read: it is not text\n",
+    )
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8", "surrogateescape"))
+    assert call("count", "sudoku", "-") == (2, "", "oneofmany: standard input cannot be read: it is not text\n")
+    code, _, err = call("count", "sudoku", tmp_path)
+    assert code == 2
+    assert f"'{tmp_path}' is a folder, not a file, and not a query" in err
+    assert call("count", "nqueens", ".") == (0, "1\n", "")  # the name of a folder, too
+
+
+def test_a_bad_row_of_a_csv_file_is_named_and_the_others_are_read(call, tmp_path):
+    file = tmp_path / "q.csv"
+    file.write_text(of("id,puzzle", f"1,{PUZZLE}", "2", "3,", f"4,{PUZZLE[1:]}", f"5,{PUZZLE}"))
+    code, out, err = call("count", "sudoku", file)
+    assert (code, out) == (2, "1\n1\n")
+    for said, line, why in zip(err.splitlines(), (3, 4, 5), ("puzzle is missing", "no query", "80 cells"), strict=True):
+        assert said.startswith(f"oneofmany: {file}: line {line}, column ")
+        assert why in said
+
+
+def test_several_boards_with_spaces_as_blanks(queries_of, tmp_path):
+    file = tmp_path / "q.txt"
+    spaced = [row.replace(".", " ") for row in ROWS]
+    file.write_text(of(*spaced, *spaced, "", *spaced, "# next", *spaced, "", SS.replace(".", " ")))
+    assert [query for _, query in queries_of("sudoku", file)] == [PUZZLE] * 5
+    full = ["1 2 3 4", "3 4 1 2", "2 1 4 3", "4 3 2 1"]  # seven of them are lines of as many characters
+    file.write_text(of(*full * 7))
+    assert [query for _, query in queries_of("sudoku", file)] == ["1234341221434321"] * 7
 
 
 @pytest.mark.parametrize(
@@ -321,6 +391,9 @@ BAD = [
     ("nqueens", of(". Q . .", ". . . .", "Q . 3 .", ". . . ."), 3, 5, "'3' is not a cell"),
     ("nqueens", of(". Q . .", ". . . .", "Q . . ."), 1, 1, "3 rows of 4 cells"),
     ("nqueens", of("0 1 0 0", "0 0 0 1", "1 0 0 0", "0 0 1 0"), 1, 1, "write Q for a queen"),
+    ("nqueens", of("0 1 0 0", "0 0 0 0", "0 0 0 0", "0 0 0 0"), 1, 1, "write Q for a queen "),
+    ("nqueens", of("|Q| |.|.|", "|.|.|Q|.|", "|.|.|.|.|", "|.|.|.|.|"), 1, 4, "' ' is not a cell"),
+    ("sudoku", of("|1| |.|4|", "|.|.|.|.|", "|.|.|.|.|", "|.|.|.|.|"), 1, 4, "' ' is not a value of size 4"),
     ("nqueens", ". x . .", 1, 1, "the blanks . and x"),
     ("nqueens", "..7..", 1, 3, "row 3 of 5 is '7'"),
     ("nqueens", ". " * 256, 1, 1, "the board has 256 columns"),
@@ -353,7 +426,7 @@ def test_a_file_of_bad_lines_names_the_first_ones(call, tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("character", [*".-*Q<v1,|+ x[r"])
+@pytest.mark.parametrize("character", [*".-*Q<v1,|+ x[r;\t%/'#", "| ", "\t1"])
 def test_time_is_linear_in_the_text(task, character):
     """Long lines of any character are read or refused at once; a quadratic reader would take minutes each."""
     for text in (character * 200_000, (character * 20 + "\n") * 500, (character + "\n") * 1000):

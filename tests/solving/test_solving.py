@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import wraps
 from itertools import permutations, product
+from time import sleep
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from oneofmany.networks import draw_noise
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.networks.saved import SavedNetwork
-from oneofmany.problems import TASKS, Batch, futoshiki, nqueens, sudoku
+from oneofmany.problems import TASKS, Batch, Rule, futoshiki, nqueens, sudoku
 from oneofmany.solving import Answer, Solver, count_solutions, fall_back, solve_exactly, solve_queries
 from trained import five_queens
 
@@ -413,10 +414,42 @@ def test_time_is_up():
     assert (late.state, late.valid) == ("no answer", False)
 
 
+def test_a_slow_network_leaves_half_of_the_time_to_the_enumerator():
+    class Slow(Solver):
+        def answer(self, queries, tell=None, *, seconds=None):
+            sleep(seconds)
+            return super().answer(queries, tell, seconds=1e-9)
+
+    [query] = queries_of("nqueens", "2 . . .")
+    [reply] = solve_queries(TASKS["nqueens"], [query], Slow(untrained(nqueens(4))), seconds=1)
+    assert (reply.state, reply.source) == ("valid", "exact")
+
+
+def test_many_queries_of_one_problem_do_not_walk_its_rules_again(monkeypatch):
+    queries = queries_of("nqueens", *[" ".join("." * 9)] * 3)
+    solver = Solver(untrained(nqueens(9)))
+    solver.refusal(queries[0])
+    monkeypatch.setattr(Rule, "linear", property(lambda rule: pytest.fail("a rule was looked at")))
+    assert [solver.refusal(query) for query in queries] == [None] * 3
+
+
+def test_the_size_of_a_text_that_has_two():
+    text = "\n".join(["1" + "." * 15] * 16)
+    with pytest.raises(ValueError, match="16 queries of size 4 or rows of size 16"):
+        oneofmany.solve("sudoku", text, answer="exact")
+    assert oneofmany.solve("sudoku", text, answer="exact", size=16).contradiction
+    with pytest.raises(ValueError, match="expected one query, got a text with 16"):
+        oneofmany.solve("sudoku", text, answer="exact", size=4)
+    assert oneofmany.solve("futoshiki", ["....\n" * 4], answer="exact", size=4)[0].query.problem.size == 4
+
+
 def test_bad_arguments_of_one_call():
     for arguments, message in [
         ({"task": "chess"}, "task: expected one of nqueens"),
         ({"puzzles": ["2 . . .", "9 . . ."]}, "puzzle 2: line 1, column 1: row 1"),
+        ({"puzzles": None}, "puzzles: expected a text or a list of texts, got NoneType"),
+        ({"puzzles": np.zeros((9, 9))}, "got ndarray"),
+        ({"puzzles": [[2, 0, 0, 0]]}, "got list"),
         ({"answer": "magic"}, "answer: expected network, exact or both"),
         ({"number": 0}, "number: expected at least 1"),
         ({"limit": -1}, "limit: expected at least 0"),

@@ -7,7 +7,7 @@ import inspect
 import re
 import shlex
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -54,9 +54,11 @@ def commands() -> dict[str, Completion]:
     """What may follow every command; the empty name is the program itself."""
     from oneofmany.cli import COMMANDS, load
     from oneofmany.problems import TASKS
+    from oneofmany.recipes import recipes
 
     found = {"": Completion("", tuple(COMMANDS), {"--help": None, "--version": None})}
     own: dict[str, tuple[str, ...]] = dict.fromkeys(("count", "show", "solve", "data build"), tuple(TASKS))
+    own |= {"rate": ("sudoku",), "tune": _typed(recipes())}
     for name, place in COMMANDS.items():
         if isinstance(place, str):
             found[name] = _described(name, load(place), own.get(name, ()))
@@ -109,8 +111,7 @@ def _with_recipes(name: str) -> tuple[tuple[str, ...], dict[str, Values]]:
     own = re.findall(r"^  (--[a-z-]+)( [A-Z])?", usage, re.MULTILINE)
     options: dict[str, Values] = {"--help": None}
     options.update({option: () if value else None for option, value in own})
-    # Shells split words at =, which only the names of tuning recipes have.
-    names = tuple(one for one in recipes() if "=" not in one)
+    names = _typed(recipes())
     if name == "train":
         options["--recipes"] = tuple(dict.fromkeys(part for one in names for part in one.split("/")))
     example = Settings(**vars(next(iter(recipes().values()))))
@@ -118,6 +119,11 @@ def _with_recipes(name: str) -> tuple[tuple[str, ...], dict[str, Values]]:
         if (name, path) != ("sweep", "seed"):  # it has --seeds
             options.setdefault(f"--{path.replace('_', '-')}", _choices(hint))
     return names, options
+
+
+def _typed(names: Iterable[str]) -> tuple[str, ...]:
+    """The recipes to complete: shells split words at =, which only the names of tuning recipes have."""
+    return tuple(name for name in names if "=" not in name)
 
 
 def _bash(found: Mapping[str, Completion]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,25 +47,32 @@ def read_queries(task: Task, query: str | None, size: int | None = None) -> Read
     try:
         read = _read(task, query, size, "", "the text is empty")
     except ValueError as error:
-        raise ValueError(f"{query[:100]!r} is neither a file nor a query: {error}") from None
+        raise ValueError(f"{_not_a_file(query)} a query: {error}") from None
     if not read.queries:
-        raise ValueError(f"{query[:100]!r} is neither a file nor a query: {read.complaints[0]}")
+        raise ValueError(f"{_not_a_file(query)} a query: {read.complaints[0]}")
     return read
+
+
+def _not_a_file(query: str) -> str:
+    what = "a folder, not a file, and not" if os.path.isdir(query) else "neither a file nor"
+    return f"{query[:100]!r} is {what}"
 
 
 def _content(file: str, name: str) -> str:
     try:
-        # Line ends are kept, so that the reader of queries sees what the file has.
+        # Bytes, whatever the locale: a file and standard input are the same text, with the line ends that it has.
         if file == "-":
             if sys.stdin is None:
                 raise OSError("it is closed")
-            content = sys.stdin.read(MOST_PIPED + 1)
+            content = getattr(sys.stdin, "buffer", sys.stdin).read(MOST_PIPED + 1)
         else:
             with Path(file).open("rb") as source:
                 content = source.read(-1 if Path(file).is_file() else MOST_PIPED + 1)
         if len(content) > MOST_PIPED and not Path(file).is_file():
             raise FileError(f"{name} has more than {MOST_PIPED:,} characters: save them as a file first")
-        return content if isinstance(content, str) else content.decode("utf-8")
+        if isinstance(content, str):
+            return content
+        return content.decode("utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror or error if isinstance(error, OSError) else "it is not text"
         raise FileError(f"{name} cannot be read: {why}") from None

@@ -125,6 +125,16 @@ class Problem:
         return tuple(dict.fromkeys([*(rule.kind for rule in self.rules), *related, *self.own_kinds, *self.own_sums]))
 
     @cached_property
+    def kinds_of_ones(self) -> frozenset[str]:
+        """The kinds of the exactly-one and at-most-one rules, with those of own rules."""
+        return frozenset((*(rule.kind for rule in self.rules if not rule.linear), *self.own_kinds))
+
+    @cached_property
+    def kinds_of_sums(self) -> frozenset[str]:
+        """The kinds of all other rules, with those of own rules."""
+        return frozenset((*(rule.kind for rule in self.rules if rule.linear), *self.own_sums))
+
+    @cached_property
     def members(self) -> np.ndarray:
         """int64 [G, widest rule]: the choices of every rule, padded with -1."""
         return _table([rule.choices for rule in self.rules])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import overload
 
 from oneofmany.problems import Task, task_named
+from oneofmany.problems.tasks.task import only_found
 from oneofmany.solving.answers import Reply
 from oneofmany.solving.replying import SOLUTIONS, AnswerBy, solve_queries
 from oneofmany.solving.running import bundled, load_network
@@ -26,6 +27,7 @@ def solve(
     patience: int = ...,
     seed: int = ...,
     device: str = ...,
+    size: int | None = ...,
 ) -> Reply: ...
 @overload
 def solve(
@@ -41,6 +43,7 @@ def solve(
     patience: int = ...,
     seed: int = ...,
     device: str = ...,
+    size: int | None = ...,
 ) -> list[Reply]: ...
 def solve(
     task: str | Task,
@@ -55,6 +58,7 @@ def solve(
     patience: int = PATIENCE,
     seed: int = 0,
     device: str = "cpu",
+    size: int | None = None,
 ) -> Reply | list[Reply]:
     """Solve a puzzle, or a list of puzzles, in the text form of a task; a reply prints as a board.
 
@@ -71,13 +75,17 @@ def solve(
         patience: stop the network after this many steps without a change of its answer; 0 never stops early.
         seed: of the network's noise.
         device: where the network runs.
+        size: number of rows and columns, if a text can be read in two sizes.
     """
     kind = task_named(task) if isinstance(task, str) else task
-    texts = [puzzles] if isinstance(puzzles, str) else list(puzzles)
+    texts = [puzzles] if isinstance(puzzles, str) else puzzles
+    for text in texts if isinstance(texts, list | tuple) else [texts]:
+        if not isinstance(text, str):
+            raise ValueError(f"puzzles: expected a text or a list of texts, got {type(text).__name__}")
     queries = []
     for place, text in enumerate(texts, 1):
         try:
-            queries.append(kind.parse(text))
+            queries.append(kind.parse(text) if size is None else only_found(kind.read(text, size)))
         except ValueError as error:
             raise ValueError(f"puzzle {place}: {error}" if len(texts) > 1 else str(error)) from None
     solver = None

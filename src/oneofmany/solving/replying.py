@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -49,26 +49,27 @@ def solve_queries(
         every: list all solutions, up to ``limit``; with a solver, the most probable for the network first.
         tries: noisy starts per query to find different answers.
         limit: count solutions up to this number; 0 does not count. The network alone does not count.
-        seconds: search at most this long, for all queries together.
+        seconds: search at most this long, for all queries together; with ``both`` the network has half of it.
         seed: randomises the enumerator's order.
         tell: called with the name of the work, the number of queries so far and the total.
     """
     _check(solver, answer, number, every, limit, seconds)
     deadline = math.inf if seconds is None else time.monotonic() + seconds
 
-    def left() -> float | None:
-        return None if seconds is None else max(1e-3, deadline - time.monotonic())
+    def left(share: float = 1) -> float | None:
+        return None if seconds is None else max(1e-3, share * (deadline - time.monotonic()))
 
     contradictory = _contradictory(queries)
     rows = np.flatnonzero(~contradictory).tolist()
     kept = [queries[row] for row in rows]
-    network = _Network(None if answer == "exact" else solver, kept, tell, left)
+    network = _Network(None if answer == "exact" else solver, kept, tell)
     if every:
-        found = network.weigh(solve_exactly(kept, limit, seed=seed, seconds=left(), tell=tell))
+        found = network.weigh(solve_exactly(kept, limit, seed=seed, seconds=left(), tell=tell), left())
     elif answer == "exact":
         found = solve_exactly(kept, number, seed=seed, seconds=left(), tell=tell)
     else:
-        found = network.answer(number, tries)
+        # The network may need all of the time for a few hard queries, so half of it is the enumerator's.
+        found = network.answer(number, tries, left(0.5 if answer == "both" else 1))
         found = fall_back(kept, found, number, seconds=left(), tell=tell) if answer == "both" else found
     valid = [i for i, answers in enumerate(found) if answers[0].valid and limit and answer != "network"]
     counts = count_solutions([kept[i] for i in valid], limit + 1, branches=COUNTING, seconds=left(), tell=tell)
@@ -93,30 +94,28 @@ def solve_queries(
 class _Network:
     """The queries that a network can answer; the others are left to the enumerator."""
 
-    def __init__(
-        self, solver: Solver | None, queries: list[Query], tell: Progress | None, left: Callable[[], float | None]
-    ) -> None:
-        self.solver, self.queries, self.tell, self.left = solver, queries, tell, left
+    def __init__(self, solver: Solver | None, queries: list[Query], tell: Progress | None) -> None:
+        self.solver, self.queries, self.tell = solver, queries, tell
         self.rows = [row for row, query in enumerate(queries) if solver is not None and not solver.refusal(query)]
 
-    def answer(self, number: int, tries: int | None) -> list[list[Answer]]:
+    def answer(self, number: int, tries: int | None, seconds: float | None) -> list[list[Answer]]:
         """Return answers to every query; a query that the network cannot answer gets none."""
         found: list[list[Answer]] = [[] for _ in self.queries]
         if self.solver is not None and self.rows:
             able = [self.queries[row] for row in self.rows]
             if number > 1:
-                each = self.solver.distinct(able, number, tries=tries, tell=self.tell, seconds=self.left())
+                each = self.solver.distinct(able, number, tries=tries, tell=self.tell, seconds=seconds)
             else:
-                each = [[one] for one in self.solver.answer(able, self.tell, seconds=self.left())]
+                each = [[one] for one in self.solver.answer(able, self.tell, seconds=seconds)]
             for row, answers in zip(self.rows, each, strict=True):
                 found[row] = answers
         return found
 
-    def weigh(self, found: list[list[Answer]]) -> list[list[Answer]]:
+    def weigh(self, found: list[list[Answer]], seconds: float | None) -> list[list[Answer]]:
         """Return solutions with the network's probability of each, if it can answer their query."""
         if self.solver is not None and self.rows:
             able = [self.queries[row] for row in self.rows]
-            weighed = self.solver.weigh(able, [found[row] for row in self.rows], self.tell, seconds=self.left())
+            weighed = self.solver.weigh(able, [found[row] for row in self.rows], self.tell, seconds=seconds)
             for row, answers in zip(self.rows, weighed, strict=True):
                 found[row] = answers
         return found

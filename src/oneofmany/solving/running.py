@@ -110,7 +110,8 @@ class Running:
         choose: which of several starts answers.
         seed: of the noise.
         threads: number of CPU threads.
-        stop: called every ``patience`` steps; True ends all queries with the answers that they have.
+        stop: called after every step (every ``patience`` steps with PyTorch); True ends all queries with the answers
+            that they have.
     """
 
     def __init__(

@@ -23,6 +23,9 @@ T = TypeVar("T")
 TRIES = 8
 """Noisy starts per different answer asked for."""
 
+TIMED = 32
+"""Queries per batch on a CPU with a time limit: every query of a batch runs a step, even after the time is up."""
+
 PATIENCE = 8
 """By default a query stops after this many steps without a change of its answer."""
 
@@ -177,7 +180,8 @@ class Solver:
 
         made: dict[int, T] = {}
         running = self._running(late)
-        for part in in_batches(queries, self.batch_size, self.mixes):
+        size = self.batch_size if seconds is None or running.engine is None else min(self.batch_size, TIMED)
+        for part in in_batches(queries, size, self.mixes):
             if late():
                 break
             made.update(zip(part, work(part, [queries[row] for row in part], running), strict=True))

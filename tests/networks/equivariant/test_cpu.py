@@ -275,7 +275,7 @@ def test_stopping_ends_every_query_after_a_step_at_least(monkeypatch):
     monkeypatch.setattr(cpu_steps, "ROWS", 50)  # two slots
     calls = iter([False, True])
     made = engine.run(problem, queries, steps=40, patience=4, stop=lambda: next(calls, True))
-    assert made.steps.tolist() == [8, 8, *[1] * 7]
+    assert made.steps.tolist() == [2, 2, *[1] * 7]
     np.testing.assert_allclose(made.last[5], engine.run(problem, queries[5:6], steps=1).last[0], atol=1e-5)
 
 

@@ -113,7 +113,7 @@ class CpuNetwork:
             steps: number of steps; the network's own by default.
             patience: stop a query after this many steps without a change of its answer; None or 0 runs all steps.
             threads: number of threads; each takes its own queries.
-            stop: called every ``patience`` steps; True ends all queries with the answers that they have. Each has run
+            stop: called after every step; True ends all queries with the answers that they have. Each has run
                 at least one step.
             tables: from ``tables_of`` for the same queries; they are made if None.
         """

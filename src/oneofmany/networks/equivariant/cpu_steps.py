@@ -157,7 +157,7 @@ class Work:
         self, rows: range, steps: int, patience: int | None, made: Logits, stop: Callable[[], bool] | None
     ) -> None:
         """Run the queries of these rows and write their logits into ``made``."""
-        waiting, at, ran, stopped = iter(rows), [], 0, False  # ``at``: the row in each slot
+        waiting, at, stopped = iter(rows), [], False  # ``at``: the row in each slot
         while True:
             while len(at) < self.slots and (row := next(waiting, None)) is not None:
                 self._put(len(at), row)
@@ -165,8 +165,7 @@ class Work:
             if not at:
                 return
             self._step(len(at))
-            ran += 1
-            stopped = stopped or (stop is not None and ran % (patience or 1) == 0 and stop())
+            stopped = stopped or (stop is not None and stop())
             for slot in range(len(at) - 1, -1, -1):
                 self.done[slot] += 1
                 done = self.done[slot]

@@ -153,15 +153,13 @@ def used_kinds(problem: Problem, inequalities: Inequalities) -> tuple[tuple[str,
 
     Rules with other bounds than exactly one and at most one have weights of another form (``sum_kinds``).
     """
-    own = {*(rule.kind for rule in problem.rules if not rule.linear), *problem.own_kinds}
     related = problem.relation_kind if inequalities == "rules" else None
-    return tuple(kind for kind in problem.kinds if kind in own or kind == related), related
+    return tuple(kind for kind in problem.kinds if kind in problem.kinds_of_ones or kind == related), related
 
 
 def sum_kinds(problem: Problem) -> tuple[str, ...]:
     """Return the kinds of rules with weights and bounds."""
-    own = {*(rule.kind for rule in problem.rules if rule.linear), *problem.own_sums}
-    return tuple(kind for kind in problem.kinds if kind in own)
+    return tuple(kind for kind in problem.kinds if kind in problem.kinds_of_sums)
 
 
 def refusal(

@@ -19,18 +19,18 @@ from oneofmany.problems.tasks.grids import (
     Row,
     cells_of,
     grids_of,
-    is_border,
     lines_or_rows,
     rows_of,
     without_dashes,
 )
-from oneofmany.problems.tasks.lines import Line, TextError, spaces_as_blanks
+from oneofmany.problems.tasks.lines import Line, TextError, is_border
+from oneofmany.problems.tasks.spaces import spaces_as_blanks
 from oneofmany.problems.tasks.task import NO_RELATIONS, SYMBOLS, Found, Paint, Query, Task, only_query, plain, symbol
 
 KIND = "inequality"
 SIGNS = "^vV∧∨"
 START = re.compile(r"(?:^|(?<=\s))[rR]\d")
-RELATION = re.compile(r"r(\d{1,2})c(\d{1,2})([<>])r(\d{1,2})c(\d{1,2})", re.ASCII | re.IGNORECASE)
+RELATION = re.compile(r"r(\d{1,2})c(\d{1,2})\s*([<>])\s*r(\d{1,2})c(\d{1,2})", re.ASCII | re.IGNORECASE)
 
 
 def futoshiki(size: int, inequalities: Iterable[tuple[int, int]] = ()) -> Problem:
@@ -93,10 +93,9 @@ def _split(line: Line) -> tuple[Sequence[str], Sequence[int], str, bool] | None:
     named = START.search(line.text)
     own = line.text[: named.start()] if named else line.text
     words = own.replace("<", " ").replace(">", " ").translate(NO_BARS)
-    if not words.strip():
-        return None
+    cells, places = cells_of(words)
     rest = line.text[len(own) :]
-    return *cells_of(words), rest, not rest and len(words.split()) > 1
+    return (cells, places, rest, not rest and len(words.split()) > 1) if cells else None
 
 
 def _is_line(rows: list[Row], alone: bool, size: int | None) -> bool:
@@ -161,7 +160,7 @@ def _under(line: Line, row: Row, r: int, n: int, drawn: bool) -> Iterator[tuple[
 
 def _named(line: Line, start: int, n: int) -> Iterator[tuple[int, int]]:
     """The relations that are written with rows and columns in a line, from a place on."""
-    for word in re.finditer(r"[^\s,;]+", line.text[start:]):
+    for word in re.finditer(r"[^\s,;<>]+\s*[<>]\s*[^\s,;<>]+|[^\s,;]+", line.text[start:]):
         match = RELATION.fullmatch(word[0])
         if not match:
             raise line.error(f"relation {word[0]!r}: expected a form like r1c1<r1c2", start + word.start())

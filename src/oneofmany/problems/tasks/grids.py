@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oneofmany.problems.tasks.lines import Line, TextError
+from oneofmany.problems.tasks.lines import BARS, Line, TextError, is_border
 from oneofmany.problems.tasks.task import BLANKS, SYMBOLS
 
-BARS = "|│┃║¦"
-"""Vertical lines between cells."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXY"
 
-_LINES = {chr(code) for code in range(0x2500, 0x2580)} - {*BARS}
 NO_BARS = str.maketrans(BARS, " " * len(BARS))
 _UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_NOTHING = re.compile(rf"(?<=[{BARS}])\s+(?=[{BARS}])")
+_WRAPS = {*"[](){}\"'"}
+_NO_WRAPS = str.maketrans(dict.fromkeys("[](){}\"'", " "))
 _FEWEST_NUMBERS = 10  # a value of two digits needs a board with at least this many cells in a row
 
 
@@ -118,15 +118,22 @@ def _symbols(n: int) -> dict[str, int]:
 def cells_of(text: str, grouped: bool = True) -> tuple[Sequence[str], Sequence[int]]:
     """Return the text of every cell in a line, and its place.
 
-    Cells are separated by commas (nothing between two commas is a blank) or by spaces and bars, or by nothing. With
-    ``grouped``, spaces and bars may separate groups of cells: words of two digits are numbers only if there are ten
-    words or more, each of them one character or a number.
+    Cells are separated by commas, semicolons or single tabs (nothing between two of them is a blank), by spaces and
+    bars, or by nothing. Brackets and quotes around cells are left out. With ``grouped``, spaces and bars may separate
+    groups of cells: words of two digits are numbers only if there are ten words or more, each of them one character or
+    a number. Nothing but spaces between two bars is a cell that no task knows.
     """
-    if "," in text:
-        fields = text.split(",")
+    if not _WRAPS.isdisjoint(text):
+        text = text.translate(_NO_WRAPS).rstrip(" \t,")
+    separator = next((one for one in ",;" if one in text), "\t" if _from_a_table(text) else "")
+    if separator:
+        fields = text.split(separator)
         starts = accumulate((len(field) + 1 for field in fields[:-1]), initial=0)
         places = [start + len(field) - len(field.lstrip()) for start, field in zip(starts, fields, strict=True)]
         return [field.strip() or "." for field in fields], places
+    if _NOTHING.search(text):
+        parts = [*re.finditer(rf"[^\s{BARS}]|{_NOTHING.pattern}", text)]
+        return [part.group()[0] for part in parts], [part.start() for part in parts]
     bare = text.translate(NO_BARS)
     words = bare.split()
     if len(words) == 1:
@@ -141,22 +148,10 @@ def cells_of(text: str, grouped: bool = True) -> tuple[Sequence[str], Sequence[i
     return "".join(words), [place for start, word in found for place in range(start, start + len(word))]
 
 
-def is_border(text: str) -> bool:
-    """Whether a line is only a border of a drawing; a line of dashes and bars may also be a row of blanks."""
-    used = {*text} - {" ", "\t"}
-    if used <= {*BARS}:
-        return True
-    if used & (_LINES | {"+", "="}):
-        return used <= _LINES | {*BARS, *"+=-*:"}
-    text = text.strip()
-    corners = {*".:'*"}
-    return (
-        len(text) > 2
-        and {text[0], text[-1]} <= corners
-        and used <= corners | {"-"}
-        and "-" in used
-        and not re.search(r"[.:'*]{2}", text)
-    )
+def _from_a_table(text: str) -> bool:
+    """Whether tabs separate cells, of which some are empty, as in what a spreadsheet copies."""
+    fields = text.split("\t")
+    return len(fields) > 1 and "" in fields and all(len(field) < 3 and field not in {*BLANKS} for field in fields)
 
 
 def rows_of(lines: Sequence[Line], split: Split) -> list[Row]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
+BARS = "|│┃║¦"
+"""Vertical lines between cells."""
 LONGEST = 1_000_000
 """A longer line is refused. The longest query that can be written is far shorter."""
 COLUMNS = ("puzzle", "puzzles", "quiz", "quizzes", "question", "questions", "query", "queries")
 """Names of the CSV column that holds the queries; other columns, such as solutions, are not read."""
 
+_LINES = {chr(code) for code in range(0x2500, 0x2580)} - {*BARS}
 _TITLE = re.compile(r"query|(?:solution|answer|step) \d+")
 _CAPTION = re.compile(r"[a-z]{3}")
 _MORE = re.compile(r"\.\.\. and [\d,]+ more")
+_COMMENT = re.compile(r"(?:^\s*|\s)#.*|^\s*(?://|%).*")
+_HEADING = re.compile(r"\s*(?:board|grid|problem|puzzle|sudoku) *(?:no\.|#)? *\d+ *[:.]?\s*", re.IGNORECASE)
+_LONGEST_HEADING = 40
 _SECTION = re.compile(r"\[([A-Za-z ]{1,40})\]")
 
 
@@ -51,19 +56,20 @@ class Line(NamedTuple):
         return TextError(sentence, self.number, self.start + place + 1)
 
 
-def lines_of(text: str) -> list[list[Line]]:
+def lines_of(text: str) -> list[list[Line] | TextError]:
     """Return the lines of a text, each list to be read on its own: the whole text, or the CSV fields with queries.
 
-    A byte order mark is skipped, and lines may end in LF, CRLF or CR. Comments (from ``#``) and captions become empty
-    lines, so that lines keep their numbers.
+    A byte order mark is skipped, and lines may end in LF, CRLF or CR. Comments and headings such as ``Grid 01`` become
+    empty lines, so that lines keep their numbers. A CSV row without a query is an error in its place.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = [Line(number, raw) for number, raw in enumerate(text.split("\n"), 1)]
     for line in lines:
         if len(line.text) > LONGEST:
             raise line.error(f"the line has {len(line.text):,} characters, expected at most {LONGEST:,}")
-    if "#" in text:
-        lines = [Line(line.number, _without_comment(line.text)) for line in lines]
+    lines = [Line(line.number, "") if _HEADING.fullmatch(line.text[:_LONGEST_HEADING]) else line for line in lines]
+    if any(sign in text for sign in ("#", "//", "%")):
+        lines = [Line(line.number, _COMMENT.sub("", line.text)) for line in lines]
     first = next((at for at, line in enumerate(lines) if line.text.strip()), None)
     if first is None:
         return [lines]
@@ -80,13 +86,6 @@ def lines_of(text: str) -> list[list[Line]]:
     return [_only_queries(_only_puzzles(lines) if "[" in text else lines)]
 
 
-def _without_comment(text: str) -> str:
-    if text.lstrip().startswith("#"):
-        return ""
-    place = re.search(r"\s#", text)
-    return text[: place.start()] if place else text
-
-
 def _names(header: str) -> tuple[list[str], str]:
     """The names in a line if it is a CSV header, and its delimiter."""
     header = header[:10_000]
@@ -94,7 +93,7 @@ def _names(header: str) -> tuple[list[str], str]:
     return [name.strip().strip("\"'").strip().lower() for name in header.split(delimiter)], delimiter
 
 
-def _fields(lines: Sequence[Line], column: int, name: str, delimiter: str) -> Iterator[list[Line]]:
+def _fields(lines: Sequence[Line], column: int, name: str, delimiter: str) -> Iterator[list[Line] | TextError]:
     rows = csv.reader((line.text for line in lines), delimiter=delimiter)
     before = 0
     while True:
@@ -108,7 +107,8 @@ def _fields(lines: Sequence[Line], column: int, name: str, delimiter: str) -> It
         if not any(field.strip() for field in row):
             continue
         if len(row) <= column:
-            raise line.error(f"the row has {len(row)} fields, expected {column + 1} or more: the {name} is missing")
+            yield line.error(f"the row has {len(row)} fields, expected {column + 1} or more: the {name} is missing")
+            continue
         place = sum(map(len, row[:column])) + column  # where the field is if no field is quoted
         if not line.text.startswith(row[column], place):
             place = max(line.text.find(row[column].split("\n")[0]), 0)
@@ -166,14 +166,19 @@ def _is_title(text: str) -> bool:
     return all(not word.strip() or _TITLE.fullmatch(word.strip()) for word in text.split("   "))
 
 
-def spaces_as_blanks(lines: list[Line], symbols: str) -> list[Line]:
-    """Replace spaces by dots in boards whose only blanks are spaces: n lines of exactly n characters."""
-    known = {*symbols, *symbols.lower(), " "}
-    changed = list(lines)
-    for (width, _), group in groupby(enumerate(lines), lambda item: (len(item[1].text), bool(item[1].text))):
-        places = [at for at, _ in group]
-        texts = [lines[at].text for at in places]
-        if 1 < width == len(texts) and all(known.issuperset(text) for text in texts) and " " in "".join(texts):
-            for at in places:
-                changed[at] = lines[at]._replace(text=lines[at].text.replace(" ", "."))
-    return changed
+def is_border(text: str) -> bool:
+    """Whether a line is only a border of a drawing; a line of dashes and bars may also be a row of blanks."""
+    used = {*text} - {" ", "\t"}
+    if used <= {*BARS}:
+        return True
+    if used & (_LINES | {"+", "="}):
+        return used <= _LINES | {*BARS, *"+=-*:"}
+    text = text.strip()
+    corners = {*".:'*"}
+    return (
+        len(text) > 2
+        and {text[0], text[-1]} <= corners
+        and used <= corners | {"-"}
+        and "-" in used
+        and not re.search(r"[.:'*]{2}", text)
+    )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 
 from oneofmany.problems.givens import Conflict, describe
 from oneofmany.problems.problem import Problem
 from oneofmany.problems.rules import lines
-from oneofmany.problems.tasks.grids import BARS, Grid, Row, cells_of, grids_of, rows_of, without_dashes
-from oneofmany.problems.tasks.lines import Line, TextError, spaces_as_blanks
+from oneofmany.problems.tasks.grids import Grid, Row, cells_of, grids_of, rows_of, without_dashes
+from oneofmany.problems.tasks.lines import BARS, Line, TextError
+from oneofmany.problems.tasks.spaces import spaces_as_blanks
 from oneofmany.problems.tasks.task import BLANKS, NO_RELATIONS, SYMBOLS, Found, Paint, Query, Task, only_query, plain
 
 QUEENS = "Qq♛♕"
@@ -47,8 +49,8 @@ def parse(text: str) -> Query:
 
 def boards(text_lines: list[Line], size: int | None) -> Iterator[Found]:
     """Find the queries in lines, see ``parse``; lines in a paragraph with a Q or with bars are rows of a board."""
-    text_lines = spaces_as_blanks(text_lines, "Q")
-    rows = rows_of(text_lines, lambda line: (*cells_of(line.text, grouped=False), "", False))
+    text_lines = spaces_as_blanks(text_lines, QUEENS)
+    rows = rows_of(text_lines, _split)
     drawn = {row.paragraph for row in rows if not {*QUEENS, *BARS}.isdisjoint(row.line.text)}
     on_boards = without_dashes(row for row in rows if row.paragraph in drawn)
     rows = [row for row in rows if row.paragraph not in drawn] + [row._replace(rest="board") for row in on_boards]
@@ -60,12 +62,20 @@ def boards(text_lines: list[Line], size: int | None) -> Iterator[Found]:
             yield number, error
 
 
+def _split(line: Line) -> tuple[Sequence[str], Sequence[int], str, bool] | None:
+    cells, places = cells_of(line.text, grouped=False)
+    return (cells, places, "", False) if cells else None
+
+
 def _is_line(rows: list[Row]) -> bool:
     if rows[0].rest:
         return False
     n = len(rows[0].cells)
-    if n == len(rows) > 1 and all(sorted(row.cells) == ["0"] * (n - 1) + ["1"] for row in rows):
-        raise rows[0].line.error("a board of 0 and 1 can also be lines of columns: write Q for a queen and . for 0")
+    for _, group in groupby(rows, lambda row: row.paragraph):
+        own = [*group]
+        used = [cell for row in own for cell in row.cells]
+        if len(own) % n == 0 and n > 1 and {*used} == {"0", "1"} and all([*row.cells].count("1") < 2 for row in own):
+            raise own[0].line.error("a board of 0 and 1 can also be lines of columns: write Q for a queen and . for 0")
     return True
 
 

@@ -7,14 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from oneofmany.problems.givens import Conflict, describe, number_word
 from oneofmany.problems.problem import Problem
-from oneofmany.problems.tasks.grids import BARS, Grid, cells_of, grids_of, lines_or_rows, rows_of, without_dashes
-from oneofmany.problems.tasks.lines import Line, TextError, spaces_as_blanks
+from oneofmany.problems.tasks.grids import Grid, cells_of, grids_of, lines_or_rows, rows_of, without_dashes
+from oneofmany.problems.tasks.lines import BARS, Line, TextError
+from oneofmany.problems.tasks.spaces import spaces_as_blanks
 from oneofmany.problems.tasks.task import (
     NO_RELATIONS,
     SYMBOLS,
@@ -63,9 +64,7 @@ def boards_of(problem_of: Callable[[Grid], Problem], in_lines: Iterable[int]) ->
 
     def boards(text_lines: list[Line], size: int | None) -> Iterator[Found]:
         text_lines = spaces_as_blanks(text_lines, SYMBOLS)
-        rows = without_dashes(
-            rows_of(text_lines, lambda line: (*cells_of(line.text), "", not {*BARS}.isdisjoint(line.text)))
-        )
+        rows = without_dashes(rows_of(text_lines, _split))
         for number, grid in grids_of(text_lines, rows, lambda own, alone: lines_or_rows(own, alone, size, in_lines)):
             try:
                 if isinstance(grid, TextError):
@@ -75,6 +74,11 @@ def boards_of(problem_of: Callable[[Grid], Problem], in_lines: Iterable[int]) ->
                 yield number, error
 
     return boards
+
+
+def _split(line: Line) -> tuple[Sequence[str], Sequence[int], str, bool] | None:
+    cells, places = cells_of(line.text)
+    return (cells, places, "", not {*BARS}.isdisjoint(line.text)) if cells else None
 
 
 def format_line(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:

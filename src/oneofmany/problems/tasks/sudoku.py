@@ -11,7 +11,8 @@ import numpy as np
 from oneofmany.problems.givens import Conflict, describe, number_word
 from oneofmany.problems.problem import Problem
 from oneofmany.problems.rules import lines
-from oneofmany.problems.tasks.grids import BARS, Grid, Row
+from oneofmany.problems.tasks.grids import Grid, Row
+from oneofmany.problems.tasks.lines import BARS
 from oneofmany.problems.tasks.square import boards_of, draw, format_line
 from oneofmany.problems.tasks.task import SYMBOLS, Query, Task, only_query, symbol
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -122,9 +122,12 @@ class Task:
         find = self.boards or self._line_by_line
         parts = lines_of(text)
         for lines in parts:
+            if isinstance(lines, TextError):
+                yield lines.line, lines
+                continue
             found = list(find(lines, size)) if len(parts) > 1 else find(lines, size)
             if isinstance(found, list) and len(found) != 1:
-                why = f"the field has {len(found)} queries, expected 1"
+                why = f"the field has {len(found)} queries, expected 1" if found else "the field has no query"
                 found = [(lines[0].number, lines[0].error(why))]
             yield from found
 
@@ -147,15 +150,21 @@ class Task:
 
 def only_query(boards: Boards, text: str) -> Query:
     """Return the query that a text holds; ValueError if it holds none or several."""
-    found = [query for lines in lines_of(text) for _, query in boards(lines, None)]
-    for query in found:
+    parts = [[(1, lines)] if isinstance(lines, TextError) else boards(lines, None) for lines in lines_of(text)]
+    return only_found(found for part in parts for found in part)
+
+
+def only_found(found: Iterable[Found]) -> Query:
+    """Return the one query that was found; ValueError if it cannot be read, or if there is none or several."""
+    queries = [query for _, query in found]
+    for query in queries:
         if isinstance(query, TextError):
             raise query
-    if len(found) != 1 or not isinstance(found[0], Query):
+    if len(queries) != 1 or not isinstance(queries[0], Query):
         raise ValueError(
-            f"expected one query, got a text with {len(found)}" if found else "expected a query, got an empty text"
+            f"expected one query, got a text with {len(queries)}" if queries else "expected a query, got an empty text"
         )
-    return found[0]
+    return queries[0]
 
 
 NO_RELATIONS = np.zeros((0, 2), np.int16)
