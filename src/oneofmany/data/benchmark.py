@@ -56,14 +56,21 @@ COMPLETION: dict[str, Callable[..., Dataset]] = {
 """N-Queens with many solutions, as used to test generative solvers: all boards with 1 to 3 queens left."""
 
 HARD: dict[str, Callable[..., Dataset]] = {
-    "sudoku-hard-train": partial(build_hard_sudoku, 100_000, "train", (10, 1000), seed=1, ms_queries=25_000),
+    "sudoku-hard-train": partial(
+        build_hard_sudoku, 120_000, "train", ((0, 1000), (80, 1000)), seed=1, ms_queries=30_000
+    ),
     "sudoku-hard-dev": partial(build_hard_sudoku, 2_000, "dev", (10, 1000), seed=2),
     "sudoku-hard-test": partial(build_hard_sudoku, 4_000, "test", (10, 1000), seed=3),
     "sudoku-extreme-train": partial(build_hard_sudoku, 100_000, "train", (80, 500), seed=6, ms_queries=25_000),
+    "sudoku-extreme-dev": partial(build_hard_sudoku, 1_000, "dev", (120, 2000), seed=7, ms_queries=0),
     "sudoku-extreme-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=4, ms_queries=0),
     "sudoku-extreme-ms-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=5, ms_queries=2_000),
+    **{
+        f"sudoku-rating-{low}-{high}-test": partial(build_hard_sudoku, 1_000, "test", (low, high), seed=seed)
+        for seed, (low, high) in enumerate(((0, 10), (10, 30), (30, 100), (100, 300)), 11)
+    },
 }
-"""Sudokus that need much search, by rating; made without a list of clues."""
+"""Sudokus that need much search, by rating; made without a list of clues. A training set spans all ratings."""
 
 SIZES: dict[str, Callable[..., Dataset]] = {
     **{

@@ -121,16 +121,25 @@ class Updater:
         """This process's rows of the batch; every shard gives an equal part, drawn with a generator of its own."""
         s, phase = self.settings, self.phase
         if not self.data.shards:
-            return self.data.draw_rows(phase.settings.batch, generator, phase.settings.sampling)[self.rows]
+            drawn = self.data.draw_rows(phase.settings.batch, generator, phase.settings.sampling, self._towards(update))
+            return drawn[self.rows]
         drawn = [
             part.draw_rows(
                 phase.settings.batch // s.shards,
                 generator_of(self.device, s.seed, phase.stream, update, "shard", shard),
                 phase.settings.sampling,
+                self._towards(update),
             )
             for shard, part in self.data.shards.items()
         ]
         return torch.cat(drawn)
+
+    def _towards(self, update: int) -> float | None:
+        """The place of the curriculum: a function of the update's number alone, like everything that is drawn."""
+        if self.settings.curriculum is None:
+            return None
+        first, last = self.settings.curriculum
+        return first + (last - first) * min(1.0, update / max(1, self.phase.settings.updates - 1))
 
     def _burn_in(self, update: int) -> int:
         choices = self.settings.burn_in
@@ -142,20 +151,25 @@ class Updater:
         """Losses, backward, clip, optimisers, moving average, sums. Nothing here waits for the device."""
         s, learners, phase = self.settings, self.learners, self.phase
         measured: dict[str, Tensor] = dict.fromkeys(MEASURED, torch.zeros((), device=self.device))
-        with seeded(inputs, self.device):
-            loss, selector_loss, counts = self.losses(inputs, burn_in, measured)
-        losses = []
-        if selector_loss is not None:
-            losses.append(selector_loss)
-            measured["selector_loss"] = selector_loss.detach()
-        loss = loss * s.loss_scale
-        if phase.trains != "selector":
-            losses.append(loss)
         for optimiser in (learners.optimiser, learners.selector_optimiser):
             if optimiser is not None:
                 optimiser.zero_grad(set_to_none=True)
-        torch.stack(losses).sum().backward()
-        measured["loss"] = loss.detach()
+        counts, state = torch.zeros(2, dtype=torch.int64, device=self.device), None
+        for _ in range(s.windows):
+            own: dict[str, Tensor] = {}
+            with seeded(inputs, self.device):
+                (loss, selector_loss, trained), state = self.losses(inputs, burn_in, own, state)
+            losses = []
+            if selector_loss is not None:
+                losses.append(selector_loss / s.windows)
+                own["selector_loss"] = selector_loss.detach()
+            loss = loss * s.loss_scale
+            if phase.trains != "selector":
+                losses.append(loss / s.windows)
+            torch.stack(losses).sum().backward()
+            own["loss"] = loss.detach()
+            counts = counts + trained
+            measured |= {name: measured[name] + value / s.windows for name, value in own.items()}
         if phase.trains != "selector":
             measured["gradient_norm"], skipped = self._apply(learners.network, learners.optimiser, counts[0])
             measured["skipped"] = skipped
@@ -168,12 +182,17 @@ class Updater:
         values = [measured[name].double() * (share if name in per_process else 1) for name in MEASURED]
         self.sums += torch.stack(values)
 
-    def losses(self, inputs: dict[str, Tensor], burn_in: int, measured: dict[str, Tensor]) -> Losses:
-        """Forward pass and losses of a batch; adds its counts to ``measured``."""
+    def losses(
+        self, inputs: dict[str, Tensor], burn_in: int, measured: dict[str, Tensor], state: Tensor | None = None
+    ) -> tuple[Losses, Tensor | None]:
+        """Forward pass and losses of a batch; adds its counts to ``measured``.
+
+        Starts from a state, if there is one; returns the last state, detached, if there are several windows.
+        """
         s, learners, phase = self.settings, self.learners, self.phase
         batch = self.data.batch(inputs["rows"], phase.settings.sampling)
         if isinstance(batch, SequenceBatch):
-            return sequence_losses(
+            found = sequence_losses(
                 self.objective,
                 learners,
                 batch,
@@ -183,12 +202,13 @@ class Updater:
                 running=self._running,
                 counted=self._counted,
             )
+            return found, None
         if s.augment:
             batch = augment(batch, inputs["augment"])
         if s.reveal:
             batch = reveal(batch, s.reveal, inputs["reveal"])
         with torch.set_grad_enabled(phase.trains != "selector"):
-            logits = self._predict(learners.network, batch, inputs, burn_in)
+            logits, state = self._predict(learners.network, batch, inputs, burn_in, state)
         if s.discover:
             batch = discover(batch, logits[-1])
         if s.spare_settled:
@@ -197,26 +217,32 @@ class Updater:
         counts = self._counted(mask, measured)
         if isinstance(self.objective, SelectR):
             both = self._selectr(self.objective, batch, solutions, logits, inputs, burn_in, counts, measured)
-            return Losses(*both, counts)
+            return Losses(*both, counts), state
         pair_losses = self.objective.pair_losses(logits, solutions, mask)
         if s.follow_noise:
             mask = follow_noise(batch, pair_losses, inputs["noise"], s.follow_noise)
         loss = self.objective.reduce(pair_losses, mask, normaliser=counts[0], noise=inputs.get("weights"))
-        return Losses(loss, None, counts)
+        return Losses(loss, None, counts), state
 
-    def _predict(self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int) -> Tensor:
-        """Logits [B, R, V] or [T, B, R, V]."""
+    def _predict(
+        self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits [B, R, V] or [T, B, R, V]; and the last state, if there are several windows."""
         arguments: dict[str, Tensor | int] = {}
         if "noise" in self.takes:
             arguments["noise"] = inputs["noise"]
         if "seed" in self.takes:
             arguments |= {"seed": inputs["seed"], "row_offset": self.rows.start}
         with self._running():
-            if burn_in:
+            if burn_in and state is None:
                 with torch.no_grad():
                     _, state = network(batch, steps=burn_in, every_step=False, return_state=True, **arguments)
+            if state is not None:
                 arguments["state"] = state
-            return network(batch, **arguments)
+            if self.settings.windows == 1:
+                return network(batch, **arguments), None
+            logits, last = network(batch, return_state=True, **arguments)
+            return logits, last.detach()
 
     def _selectr(
         self,
@@ -233,7 +259,7 @@ class Updater:
         learners, mask = self.learners, batch.mask
         assert learners.selector is not None
         lagged = learners.lagged
-        copied = logits.detach() if lagged is None else self._predict(lagged, batch, inputs, burn_in)
+        copied = logits.detach() if lagged is None else self._predict(lagged, batch, inputs, burn_in)[0]
         with self._running():
             scores = learners.selector(copied, batch).float()
         pair_losses = objective.pair_losses(logits, solutions, mask)
