@@ -127,11 +127,11 @@ class Running:
 
             self.noise = torch.Generator().manual_seed(seed)
 
-    def logits(self, queries: Sequence[Query], starts: int = 1) -> np.ndarray:
-        """Return float32 [B, R, classes] of the chosen start's last step."""
+    def predict(self, queries: Sequence[Query], starts: int = 1) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the chosen start's logits float32 [B, R, classes] and residuals float32 [B], both of its last step."""
         if self.engine is None:
-            return self._torch_logits(queries, starts)
-        return predict_on_cpu(
+            return self._with_torch(queries, starts)
+        made = predict_on_cpu(
             self.engine,
             self.problem,
             *stacked(queries),
@@ -142,9 +142,10 @@ class Running:
             patience=self.patience,
             threads=self.threads,
             stop=self.stop,
-        ).logits
+        )
+        return made.logits, made.residual
 
-    def _torch_logits(self, queries: Sequence[Query], starts: int) -> np.ndarray:
+    def _with_torch(self, queries: Sequence[Query], starts: int) -> tuple[np.ndarray, np.ndarray | None]:
         import torch
 
         from oneofmany.networks.inference import predict
@@ -177,4 +178,5 @@ class Running:
             )
         finally:
             torch.set_num_threads(before)
-        return made.logits.float().cpu().numpy()
+        residual = None if made.residual is None else made.residual.float().cpu().numpy()
+        return made.logits.float().cpu().numpy(), residual
