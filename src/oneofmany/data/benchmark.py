@@ -9,6 +9,7 @@ from pathlib import Path
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.hard_sudoku import build_hard_sudoku
+from oneofmany.data.large_sudoku import build_large_sudoku
 from oneofmany.data.nqueens import build_completions, build_nqueens
 from oneofmany.data.own_task import USUAL, build_own_task
 from oneofmany.data.splits import SPLITS, Split
@@ -81,6 +82,20 @@ SIZES: dict[str, Callable[..., Dataset]] = {
 }
 """Boards larger than in training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
 
+LARGE: dict[str, Callable[..., Dataset]] = {
+    "sudoku-size-16-train": partial(build_large_sudoku, 16, 20_000, "train", (96, 160), seed=1),
+    "sudoku-size-16-dev": partial(build_large_sudoku, 16, 500, "dev", (96, 160), seed=2),
+    **{
+        f"sudoku-size-16-givens-{n}-test": partial(build_large_sudoku, 16, 1_000, "test", (n, n), seed=3)
+        for n in (96, 104, 112, 128, 144)
+    },
+    **{
+        f"sudoku-size-25-givens-{n}-test": partial(build_large_sudoku, 25, 200, "test", (n, n), seed=3)
+        for n in (300, 340, 380)
+    },
+}
+"""Large Sudokus with few givens: test sets by the number of givens, and 16x16 to train on."""
+
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
     **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
@@ -92,7 +107,7 @@ TINY: dict[str, Callable[..., Dataset]] = {
 }
 """Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
 
-NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | TINY
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | LARGE | TINY
 """All datasets by name."""
 
 

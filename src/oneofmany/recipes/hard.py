@@ -47,4 +47,11 @@ def hard_recipes() -> list[Recipe]:
         *made.values(),
         *(Recipe(hard(objective, checker=True), *DATA) for objective in CHOOSING),
         *(made["minloss"].changed(name, fields) for name, fields in changes.items()),
+        # 16x16 has no rating; smaller batches, since a board has 4,096 choices instead of 729.
+        made["minloss"].changed(
+            "size-16",
+            {"curriculum": None, "first.sampling": "uniform", "first.batch": 128},
+            train="sudoku-size-16-train",
+            dev="sudoku-size-16-dev",
+        ),
     ]
