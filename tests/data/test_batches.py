@@ -112,6 +112,39 @@ def test_share_of_ms_queries(dataset, data, sampling, share):
         assert drawn.min() > 0.5 * drawn.mean()
 
 
+@pytest.mark.parametrize("sampling", ["uniform", "os", "ms", "pairs", 0.3])
+def test_drawing_towards_a_place_among_rated_queries(dataset, sampling):
+    """The mean place of what is drawn is the one asked for, among the queries of that sampling."""
+    data, rating = DeviceData(dataset), np.random.default_rng(1).random(len(dataset))
+    data.rate(rating)
+    for kind in ("os", "ms") if sampling == 0.3 else (sampling,):
+        of_kind = {"uniform": dataset.total > 0, "os": ~dataset.multiple, "ms": dataset.multiple}
+        of_pairs = np.repeat(rating, dataset.listed)
+        known = np.sort(of_pairs if kind == "pairs" else rating[of_kind[kind]])
+        for towards in (0.2, 0.5, 0.8):
+            rows = data.draw_rows(200_000, generator(), sampling, towards).numpy()
+            drawn = of_pairs[rows] if kind == "pairs" else rating[rows[of_kind[kind][rows]]]
+            place = (np.searchsorted(known, drawn, "left") + np.searchsorted(known, drawn, "right")) / 2 / len(known)
+            assert place.mean() == pytest.approx(towards, abs=0.01)
+    assert len(np.unique(data.draw_rows(200_000, generator(), sampling, 0.5))) == len(
+        np.unique(data.draw_rows(200_000, generator(), sampling))
+    )
+
+
+def test_drawing_towards_a_place_needs_ratings(data):
+    with pytest.raises(ValueError, match="towards: expected rated queries"):
+        data.draw_rows(4, generator(), "uniform", 0.5)
+
+
+def test_a_part_draws_its_own_queries_by_rating(dataset):
+    data = DeviceData(dataset)
+    data.rate(np.arange(len(dataset)))
+    part = data.within(range(10, 30))
+    rows = part.draw_rows(5000, generator(), "uniform", 0.7)
+    assert set(rows.tolist()) == set(range(10, 30))
+    assert rows.float().mean() == pytest.approx(10 + 0.7 * 20 - 0.5, abs=0.3)
+
+
 def test_a_generator_can_be_saved_and_restored(data):
     draws = generator(3)
     data.draw_rows(10, draws)

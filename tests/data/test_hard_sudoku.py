@@ -114,6 +114,17 @@ def test_the_range_decides_the_ratings():
     assert hard.min() >= 30
 
 
+def test_chains_aim_at_several_ranges_in_turn():
+    both = hard_puzzles(40, None, ((0, 4), (30, 300)), seed=1)
+    easy, hard = ((both.rating >= low) & (both.rating <= high) for low, high in ((0, 4), (30, 300)))
+    assert (easy | hard).all()
+    assert min(easy.sum(), hard.sum()) >= 5
+    dataset = build_hard_sudoku(6, "dev", ((0, 4), (30, 300)), seed=1)
+    assert dataset.built["rating"] == [[0.0, 4.0], [30.0, 300.0]]
+    with pytest.raises(ValueError, match="rating: expected 0 <= lowest <= highest, got 9 and 5"):
+        hard_puzzles(1, None, ((0, 4), (9, 5)))
+
+
 def test_work_is_taken_in_order():
     made = in_order(lambda index: index * index, 3)
     assert [next(made) for _ in range(20)] == [i * i for i in range(20)]
@@ -149,6 +160,7 @@ def test_the_named_data_sets():
         assert name.endswith(f"-{build.args[1]}")
         assert file_name(name, None) == f"{name}.safetensors"
         assert "extreme" not in name or build.args[2][0] >= 50
+        assert "rating" not in name or name == f"sudoku-rating-{build.args[2][0]}-{build.args[2][1]}-test"
     assert len({build.keywords["seed"] for build in HARD.values()}) == len(HARD)
 
 

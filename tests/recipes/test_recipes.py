@@ -109,6 +109,8 @@ EVERYWHERE = {
     "reveal": 0.0,
     "augment": False,
     "burn_in": (0,),
+    "windows": 1,
+    "curriculum": None,
     "keep_pretrained": False,
     "epsilon": 0.0,
     "network.test_steps": None,
@@ -198,8 +200,9 @@ def test_the_grids_are_whole():
     for kind in ("", "/large-batch", "/table-2", "/equivariant", "/transformer", "/tiny"):
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
-        assert set(data_of(name)) <= (NAMED.keys() if name.split("/")[0] in TASKS else {""})
-        assert known[name].task == name.split("/")[0]
+        task = name.split("/")[0].removesuffix("-hard")
+        assert set(data_of(name)) <= (NAMED.keys() if task in TASKS else {""})
+        assert known[name].task == task
         assert known[name].objective == name.split("/")[1].split("-")[0]
 
 
@@ -297,6 +300,8 @@ def benchmark(tmp_path_factory):
         "futoshiki-dev": build_futoshiki(6, 18, 5, 3, "dev", seed=2),
         "sudoku-train": sudoku,
         "sudoku-dev": sudoku.take(range(3)),
+        "sudoku-hard-train": sudoku,
+        "sudoku-hard-dev": sudoku.take(range(3)),
     }
     for name, data in made.items():
         data.save(folder / f"{name}.safetensors")
@@ -310,7 +315,26 @@ SHORT = """
 """
 
 
+def test_hard_sudokus_differ_in_data_steps_and_curriculum():
+    for objective in OBJECTIVES:
+        hard, usual = (recipe(f"{task}/{objective}/equivariant") for task in ("sudoku-hard", "sudoku"))
+        mine, theirs = flat(asdict(hard)), flat(asdict(usual))
+        different = {field for field, value in mine.items() if value != theirs[field]}
+        assert different - {"first.sampling", "second.sampling", "second.updates"} == {
+            *("recipe", "network.steps", "network.test_steps", "burn_in", "curriculum", "reveal"),
+            *("first.updates", "evaluate_every"),
+        }
+        assert data_of(hard.recipe) == ("sudoku-hard-train", "sudoku-hard-dev")
+    minloss = recipe("sudoku-hard/minloss/equivariant")
+    carry = recipe("sudoku-hard/minloss/equivariant/carry")
+    assert carry.windows * carry.network.steps == 2 * minloss.network.steps
+
+
 CHANGED = (
+    "sudoku-hard/naive/equivariant",
+    "sudoku-hard/selectr/equivariant",
+    "sudoku-hard/minloss/equivariant/carry",
+    "sudoku-hard/minloss/equivariant-checker",
     "nqueens/iexplr/table-2",
     "sudoku/ccloss/table-2/second-phase",
     "sudoku/minloss/equivariant-checker/listed-1",

@@ -443,6 +443,51 @@ def test_the_size_of_a_text_that_has_two():
     assert oneofmany.solve("futoshiki", ["....\n" * 4], answer="exact", size=4)[0].query.problem.size == 4
 
 
+def test_a_search_starts_again_where_the_answer_is_not_valid(monkeypatch):
+    queries = queries_of("nqueens", *ONE_GIVEN, "1 2 . . .")
+    solver = Solver(five_queens(), batch_size=7, steps=6)
+    asked = []
+    answer = Solver.answer
+
+    def counted(self, some, *rest, **more):
+        asked.append((self.seed, len(some)))
+        return answer(self, some, *rest, **more)
+
+    monkeypatch.setattr(Solver, "answer", counted)
+    first, found = solver.answer(queries), solver.search(queries, most=4)
+    assert sum(not one.valid for one in first) > 1
+    assert sum(one.valid for one in found) > sum(one.valid for one in first)
+    for query, one, other in zip(queries, first, found, strict=True):
+        if one.valid:
+            assert other.values.tolist() == one.values.tolist()
+        assert other.valid == (tuple(other.values) in queens(query))
+        assert other.valid or other.residual <= one.residual
+    # Only queries without a valid answer are asked again, each time with another seed.
+    numbers = [number for _, number in asked[1:]]
+    assert numbers[:2] == [26, sum(not one.valid for one in first)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert len({seed for seed, _ in asked[1:]}) == len(numbers) == 4
+    again = solver.search(queries, most=4, seconds=600)
+    assert [one.values.tolist() for one in again] == [one.values.tolist() for one in found]
+    with pytest.raises(ValueError, match="most: expected at least 1 start, got 0"):
+        solver.search(queries, most=0)
+
+
+def test_a_network_alone_spends_its_seconds_on_more_starts():
+    task, saved = TASKS["nqueens"], five_queens()
+    queries = queries_of("nqueens", *ONE_GIVEN, ". . . . .")  # all of them have solutions
+    one, searched = (
+        solve_queries(task, queries, Solver(saved, steps=6), answer="network", seconds=seconds)
+        for seconds in (None, 600)
+    )
+    assert not all(reply.valid for reply in one)
+    assert all(reply.valid and reply.source == "network" for reply in searched)
+    [late] = Solver(saved).search(queries[:1], seconds=1e-9)
+    assert not late.finished
+    whole = Solver(fixed([[0.0, 1.0]] * 4, "nlm")).search(queries_of("nqueens", ". . . ."), seconds=600)
+    assert not whole[0].valid  # a network without noise has one answer
+
+
 def test_bad_arguments_of_one_call():
     for arguments, message in [
         ({"task": "chess"}, "task: expected one of nqueens"),

@@ -30,6 +30,8 @@ def test_data_that_cannot_be_trained_on_is_refused_before_anything_is_written(da
         check_data(replace(settings, first=replace(settings.first, sampling=good)), single, dev)
     with pytest.raises(ValueError, match="train: the data is of task sudoku, the recipe is for nqueens"):
         check_data(replace(settings, task="nqueens"), sudoku, dev)
+    with pytest.raises(ValueError, match="train: curriculum sorts by rating, and only 9x9 Sudokus have one"):
+        check_data(replace(settings, curriculum=(0.3, 0.6)), sudoku, dev)
     queens = Dataset.load(data / "nqueens.safetensors")
     with pytest.raises(ValueError, match="dev: the data is of task nqueens, the recipe is for sudoku"):
         train(settings, files(data, settings)[0], data / "nqueens.safetensors", tmp_path / "run")

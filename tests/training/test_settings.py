@@ -26,6 +26,7 @@ def test_through_json_and_back():
     [
         small("selectr", pretrained=("a", "b c"), burn_in=(0, 3), reveal=0.5, clip=1.5, dev_queries=3),
         small("minloss", "rrn", first=PhaseSettings(updates=3, sampling=0.25, stop_after=4, minutes=0.5)),
+        small("minloss", windows=3, curriculum=(0.25, 0.75)),
     ],
 )
 def test_through_the_command_line_and_back(settings):
@@ -58,6 +59,10 @@ def test_settings_of_earlier_versions_that_changed_nothing_are_dropped():
     ("changes", "name"),
     [
         ({"first": PhaseSettings(updates=0)}, "first.updates"),
+        ({"windows": 0}, "windows"),
+        ({"curriculum": (0.0, 0.5)}, "curriculum"),
+        ({"curriculum": (0.5,)}, "curriculum"),
+        ({"curriculum": (0.5, 0.6), "first": PhaseSettings(updates=1, sampling="pairs-padded")}, "curriculum"),
         ({"objective": "selectr", "second": PhaseSettings(updates=0)}, "second.updates"),
         ({"loss_scale": float("nan")}, "loss_scale"),
         ({"largest_loss": float("inf")}, "largest_loss"),
@@ -81,9 +86,9 @@ def test_settings_of_earlier_versions_that_changed_nothing_are_dropped():
         ({"burn_in": (0, -1)}, "burn_in"),
         ({"dev_queries": 0}, "dev_queries"),
         ({"listed": 0}, "listed"),
-        ({"network": NetworkSettings("rrn"), "discover": True}, "burn_in, discover and spare_settled"),
-        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "burn_in, discover and spare_settled"),
-        ({"network": NetworkSettings("rrn"), "spare_settled": True}, "burn_in, discover and spare_settled"),
+        ({"network": NetworkSettings("rrn"), "discover": True}, "burn_in, windows, discover and spare_settled"),
+        ({"network": NetworkSettings("nlm"), "burn_in": (0, 4)}, "burn_in, windows, discover and spare_settled"),
+        ({"network": NetworkSettings("rrn"), "spare_settled": True}, "burn_in, windows, discover and spare_settled"),
         ({"objective": "unique", "spare_settled": True}, "spare_settled"),
         ({"discover": True, "spare_settled": True}, "discover and spare_settled"),
         ({"loss_scale": 0.0}, "loss_scale"),

@@ -1,17 +1,21 @@
 """One update, against the same update written out by hand with plain PyTorch."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from by_hand import SGD, ByHand, loose_data, updater_of
+from by_hand import SGD, ByHand, literal_pair_losses, loose_data, updater_of
 
-from oneofmany.data import Dataset, DeviceData
+from oneofmany.data import Dataset, DeviceData, batches
+from oneofmany.data.sudoku import build_sudoku
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, weights_of
 from oneofmany.training.phases import phases_of
+from oneofmany.training.revealing import reveal
 from oneofmany.training.settings import PhaseSettings, SelectorTraining
+from oneofmany.training.sparing import spare_settled
 from oneofmany.training.updating import MEASURED, Updater
 from small_runs import NETWORKS, assert_same_tensors, files, small
 
@@ -113,6 +117,50 @@ def test_the_selector_phase_leaves_the_network_alone(data):
         changed = any(not torch.equal(tensor, weights[key]) for key, tensor in after[name].items())
         assert changed == (name == "selector")
     assert not learners.optimiser.state_dict()["state"]
+
+
+@pytest.mark.usefixtures("in_double")
+@pytest.mark.parametrize("spare", [False, True])
+def test_windows_carry_the_state_without_a_gradient(data, spare):
+    """The gradient of an update of three windows is the mean of three gradients, each from a state that is cut off."""
+    settings = small("minloss", windows=3, burn_in=(2,), spare_settled=spare, loss_scale=0.5, reveal=0.5)
+    updater = updater_of(settings, data)
+    network, inputs = copy.deepcopy(updater.learners.network), updater.draw(0)
+    batch = reveal(updater.data.batch(inputs["rows"]), 0.5, inputs["reveal"])
+    with torch.no_grad():
+        _, state = network(batch, steps=2, noise=inputs["noise"], return_state=True)
+    losses = []
+    for _ in range(3):
+        logits, state = network(batch, noise=inputs["noise"], state=state, return_state=True)
+        state = state.detach()
+        own = spare_settled(batch, logits) if spare else batch
+        pairs = literal_pair_losses(logits, own, 0, False).mean(0).masked_fill(~own.mask, torch.inf)
+        nearest = pairs.amin(1)[own.mask.any(1)]
+        losses.append(nearest.sum() / len(nearest))
+    loss = torch.stack(losses).mean() * 0.5
+    loss.backward()
+    updater.run(0, lr=0.0)
+    for name, parameter in updater.learners.network.named_parameters():
+        torch.testing.assert_close(parameter.grad, network.get_parameter(name).grad, msg=name)
+    measured = updater.measured()
+    assert measured["loss"] == pytest.approx(loss.item())
+    assert measured["queries"] == pytest.approx(len(batch), abs=0 if not spare else 4)
+
+
+def test_a_curriculum_draws_harder_queries_from_update_to_update(monkeypatch):
+    dataset = build_sudoku(60, "train", seed=1)
+    rating = np.random.default_rng(1).permutation(60)
+    monkeypatch.setattr(batches, "ratings_of", lambda data: rating[: len(data)])
+    phase = PhaseSettings(updates=11, batch=400)
+    settings = small("minloss", curriculum=(0.2, 0.8), first=phase)
+    learners = Learners(settings, dataset.problem, torch.device("cpu"))
+    placed = batches.place(dataset, rated=True)
+    updater = Updater(settings, phases_of(settings)[0], learners, placed, Group())
+    for update, place in ((0, 0.2), (5, 0.5), (10, 0.8)):
+        drawn = rating[updater.draw(update)["rows"].numpy()]
+        assert drawn.mean() == pytest.approx(60 * place - 0.5, abs=3)
+    again = Updater(settings, phases_of(settings)[0], learners, placed, Group())
+    assert torch.equal(again.draw(5)["rows"], updater.draw(5)["rows"])
 
 
 # ---- nothing to train on -------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "sweep": "oneofmany.cli.sweep:sweep",
     "tune": "oneofmany.cli.tune:tune",
     "evaluate": "oneofmany.cli.evaluate:evaluate",
+    "search": "oneofmany.cli.search:search",
     "compare": "oneofmany.cli.compare:compare",
     "record": "oneofmany.cli.record:record",
     "show": "oneofmany.cli.show:show",

@@ -117,6 +117,7 @@ def sudoku(
     givens: Annotated[tuple[int, int] | None, option("LOW HIGH", "17 34 with --clues, 22 34 without")] = None,
     split_by: Literal["grid-class", "puzzle"] = "grid-class",
     rating: Annotated[tuple[float, float] | None, option("LOW HIGH", "puzzles of any rating")] = None,
+    reduced: Flag = False,
     force: Flag = False,
     shards: Shards = None,
     jobs: Jobs = None,
@@ -127,6 +128,8 @@ def sudoku(
     Example: oneofmany data sudoku --clues sudoku17.txt --split train --queries 20000 --out train.safetensors
 
     Example: oneofmany data sudoku --rating 50 1000 --split test --queries 2000 --out hard.safetensors
+
+    Example: oneofmany data sudoku --size 16 --reduced --givens 100 110 --split test --queries 200 --out 16.safetensors
 
     Args:
         split: the split; a hash of the solution grid's symmetry class decides the split of a query.
@@ -142,6 +145,8 @@ def sudoku(
         rating: generate minimal 9x9 puzzles with ratings in this range (see `oneofmany rate`), spread over it on a
             logarithmic scale; 1000 is extreme. MS queries lack one given of such a puzzle. Not with --clues, --size,
             --givens or --split-by.
+        reduced: sizes above 9, with --givens: remove cells of a grid one by one while a search proves that the solution
+            is unique, instead of showing random cells; so fewer givens are enough (about 96 of 256, 300 of 625).
         force: overwrite an existing file.
         shards: build in this many shards; another number gives other queries, any launcher the same.
         jobs: number of shards at a time.
@@ -152,11 +157,19 @@ def sudoku(
             "--rating generates 9x9 puzzles from random grids: leave out --clues, --size, --givens and --split-by"
         )
     _check_place(shards, jobs, place)
+    if reduced and (rating is not None or clues is not None or size <= 9 or givens is None or split_by != "grid-class"):
+        raise ValueError(
+            "--reduced makes large puzzles from random grids: use it with --size above 9 and --givens alone"
+        )
     check_writable(out, force)
     if shards is not None:
         arguments = {"queries": queries, "split": split, "seed": seed, "ms_queries": ms_queries, "listed": listed}
         if rating is not None:
             _save_in_shards("hard_sudoku", arguments | {"rating": rating}, shards, jobs, place, out, force)
+            return
+        if reduced:
+            arguments |= {"size": size, "givens": givens}
+            _save_in_shards("large_sudoku", arguments, shards, jobs, place, out, force)
             return
         list_of_clues = None if clues is None else str(clues.absolute())
         arguments |= {"clues": list_of_clues, "size": size, "givens": givens, "split_by": split_by}
@@ -168,6 +181,15 @@ def sudoku(
         with progress() as tell:
             hard = build_hard_sudoku(queries, split, rating, seed, ms_queries=ms_queries, listed=listed, progress=tell)
         save(hard, out, force)
+        return
+    if reduced and givens is not None:
+        from oneofmany.data.large_sudoku import build_large_sudoku
+
+        with progress() as tell:
+            large = build_large_sudoku(
+                size, queries, split, givens, seed, ms_queries=ms_queries, listed=listed, progress=tell
+            )
+        save(large, out, force)
         return
     from oneofmany.data.sudoku import build_sudoku
 

@@ -78,6 +78,7 @@ def solve(
             The share of a solution is its probability, averaged over noisy starts, divided by the sum over all listed.
         limit: count, and with --all list, at most this many solutions per query; 0 does not count.
         seconds: search at most this long, for all queries together. Queries without an answer by then have none.
+            --answer network spends the time on more noisy starts of the queries whose answer is not valid, up to 128.
         steps: run at most this many network steps.
         patience: stop the network when its answer has not changed for this many steps; 0 always runs all steps.
         starts: number of noisy starts per query; one of them is chosen without the rules.

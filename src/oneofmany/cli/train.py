@@ -20,6 +20,8 @@ Train a recipe, a named set of settings:
 
   TASK/OBJECTIVE/tiny         our network on small boards: a minute on a laptop
   TASK/OBJECTIVE/equivariant  our network: one or two minutes on one GPU
+  sudoku-hard/OBJECTIVE/equivariant
+                              our network on Sudokus that need much search
   TASK/OBJECTIVE/transformer  a recurrent Transformer that is given no rules
   pairs/OBJECTIVE             the same for your own fill-in data, with --train FILE --dev FILE (see data import)
   sequences/OBJECTIVE         an encoder-decoder for your own sequences; sequences/OBJECTIVE/ctc is not autoregressive

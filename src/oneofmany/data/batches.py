@@ -7,6 +7,7 @@ from torch import Tensor
 
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.drawing import Drawing, Sampling
+from oneofmany.data.rating import ratings_of
 from oneofmany.data.sequences import SequenceData
 from oneofmany.data.shares import Share
 from oneofmany.problems import Batch, SequenceBatch
@@ -92,11 +93,16 @@ def _ragged(tokens: Tensor, offsets: Tensor, rows: Tensor, fill: int) -> tuple[T
 
 
 def place(
-    dataset: Dataset | SequenceData | Share, device: torch.device | str = "cpu", listed: int | None = None
+    dataset: Dataset | SequenceData | Share,
+    device: torch.device | str = "cpu",
+    listed: int | None = None,
+    rated: bool = False,
 ) -> DeviceData | SequencesOnDevice:
-    """Copy a dataset of either kind, or a share of one, to a device."""
+    """Copy a dataset of either kind, or a share of one, to a device; ``rated`` sorts the queries by their rating."""
     if isinstance(dataset, Share):
         placed, bounds = DeviceData(dataset.data, device, listed), dataset.bounds
+        if rated:
+            placed.rate(ratings_of(dataset.data))
         # What an update draws for a batch must not depend on the share.
         placed.most_listed = min(dataset.most_listed, listed or dataset.most_listed)
         for shard in dataset.shards:
@@ -106,4 +112,7 @@ def place(
         return placed
     if isinstance(dataset, SequenceData):
         return SequencesOnDevice(dataset, device, listed)
-    return DeviceData(dataset, device, listed)
+    placed = DeviceData(dataset, device, listed)
+    if rated:
+        placed.rate(ratings_of(dataset))
+    return placed

@@ -9,6 +9,7 @@ from pathlib import Path
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.hard_sudoku import build_hard_sudoku
+from oneofmany.data.large_sudoku import build_large_sudoku
 from oneofmany.data.nqueens import build_completions, build_nqueens
 from oneofmany.data.own_task import USUAL, build_own_task
 from oneofmany.data.splits import SPLITS, Split
@@ -56,14 +57,21 @@ COMPLETION: dict[str, Callable[..., Dataset]] = {
 """N-Queens with many solutions, as used to test generative solvers: all boards with 1 to 3 queens left."""
 
 HARD: dict[str, Callable[..., Dataset]] = {
-    "sudoku-hard-train": partial(build_hard_sudoku, 100_000, "train", (10, 1000), seed=1, ms_queries=25_000),
+    "sudoku-hard-train": partial(
+        build_hard_sudoku, 120_000, "train", ((0, 1000), (80, 1000)), seed=1, ms_queries=30_000
+    ),
     "sudoku-hard-dev": partial(build_hard_sudoku, 2_000, "dev", (10, 1000), seed=2),
     "sudoku-hard-test": partial(build_hard_sudoku, 4_000, "test", (10, 1000), seed=3),
     "sudoku-extreme-train": partial(build_hard_sudoku, 100_000, "train", (80, 500), seed=6, ms_queries=25_000),
+    "sudoku-extreme-dev": partial(build_hard_sudoku, 1_000, "dev", (120, 2000), seed=7, ms_queries=0),
     "sudoku-extreme-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=4, ms_queries=0),
     "sudoku-extreme-ms-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=5, ms_queries=2_000),
+    **{
+        f"sudoku-rating-{low}-{high}-test": partial(build_hard_sudoku, 1_000, "test", (low, high), seed=seed)
+        for seed, (low, high) in enumerate(((0, 10), (10, 30), (30, 100), (100, 300)), 11)
+    },
 }
-"""Sudokus that need much search, by rating; made without a list of clues."""
+"""Sudokus that need much search, by rating; made without a list of clues. A training set spans all ratings."""
 
 SIZES: dict[str, Callable[..., Dataset]] = {
     **{
@@ -73,6 +81,20 @@ SIZES: dict[str, Callable[..., Dataset]] = {
     "sudoku-size-16-test": partial(build_sudoku, 1_000, "test", seed=3, size=16, givens=(154, 154)),
 }
 """Boards larger than in training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
+
+LARGE: dict[str, Callable[..., Dataset]] = {
+    "sudoku-size-16-train": partial(build_large_sudoku, 16, 20_000, "train", (96, 160), seed=1),
+    "sudoku-size-16-dev": partial(build_large_sudoku, 16, 500, "dev", (96, 160), seed=2),
+    **{
+        f"sudoku-size-16-givens-{n}-test": partial(build_large_sudoku, 16, 1_000, "test", (n, n), seed=3)
+        for n in (96, 104, 112, 128, 144)
+    },
+    **{
+        f"sudoku-size-25-givens-{n}-test": partial(build_large_sudoku, 25, 200, "test", (n, n), seed=3)
+        for n in (300, 340, 380)
+    },
+}
+"""Large Sudokus with few givens: test sets by the number of givens, and 16x16 to train on."""
 
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
@@ -85,7 +107,7 @@ TINY: dict[str, Callable[..., Dataset]] = {
 }
 """Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
 
-NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | TINY
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | LARGE | TINY
 """All datasets by name."""
 
 

@@ -69,6 +69,7 @@ class Drawing(ABC, Generic[B]):
         self.most_listed = int(self.listed.max())
         self.queries = range(len(self.listed))
         self.shards: dict[int, Drawing[B]] = {}
+        self.by_rating: dict[str, Tensor] = {}
 
     def place(self, array: Any) -> Tensor:
         """Copy an array to the device."""
@@ -81,8 +82,17 @@ class Drawing(ABC, Generic[B]):
         """Return the same data, of which only these queries are drawn, and no pairs."""
         part = copy(self)
         part.queries = queries
-        part.rows = {k: rows[(rows >= queries.start) & (rows < queries.stop)] for k, rows in self.rows.items()}
+        part.rows, part.by_rating = (
+            {k: rows[(rows >= queries.start) & (rows < queries.stop)] for k, rows in every.items() if k != "pairs"}
+            for every in (self.rows, self.by_rating)
+        )
         return part
+
+    def rate(self, rating: Any) -> None:
+        """Sort the queries by their ratings, numbers [Q], so that ``draw_rows`` can draw ``towards`` a place."""
+        rank = torch.argsort(torch.argsort(self.place(rating), stable=True))
+        self.by_rating = {name: rows[torch.argsort(rank[rows])] for name, rows in self.rows.items()}
+        self.by_rating |= {"uniform": torch.argsort(rank), "pairs": torch.argsort(rank[self.pair_query], stable=True)}
 
     @abstractmethod
     def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> B:
@@ -97,10 +107,23 @@ class Drawing(ABC, Generic[B]):
         mask = place < self.listed[rows][:, None]
         return rows, torch.where(mask, self.first[rows][:, None] + place, self.first[rows][:, None]), mask
 
-    def draw_rows(self, size: int, generator: torch.Generator, sampling: Sampling = "uniform") -> Tensor:
-        """Draw rows int64 [size] of queries, or of pairs with ``pairs...``; the generator is on the same device."""
+    def draw_rows(
+        self, size: int, generator: torch.Generator, sampling: Sampling = "uniform", towards: float | None = None
+    ) -> Tensor:
+        """Draw rows int64 [size] of queries, or of pairs with ``pairs...``; the generator is on the same device.
+
+        ``towards`` is the mean place of what is drawn among the rated queries (see ``rate``), from 0, the lowest
+        rating, to 1; the place is a power of a uniform number. None and 0.5 are uniform. Not with ``pairs-padded``.
+        """
         if size < 1:
             raise ValueError(f"size: expected at least 1 query, got {size}")
+        if towards is not None and isinstance(sampling, str):
+            if sampling not in self.by_rating:
+                raise ValueError(f"towards: expected rated queries and another sampling than {sampling!r}")
+            rows = self.by_rating[sampling]
+            number = self._available(sampling, len(rows))
+            place = torch.rand(size, generator=generator, device=self.device) ** ((1 - towards) / towards)
+            return rows[(place * number).long().clamp_max(number - 1)]
         if sampling == "uniform":
             return self.queries.start + self._draw(len(self.queries), size, generator)
         if sampling == "pairs":
@@ -118,8 +141,8 @@ class Drawing(ABC, Generic[B]):
                 f"got {sampling!r}"
             )
         if sampling in (0, 1):
-            return self.draw_rows(size, generator, "ms" if sampling else "os")
-        single, several = self.draw_rows(size, generator, "os"), self.draw_rows(size, generator, "ms")
+            return self.draw_rows(size, generator, "ms" if sampling else "os", towards)
+        single, several = (self.draw_rows(size, generator, kind, towards) for kind in ("os", "ms"))
         multiple = torch.rand(size, generator=generator, device=self.device) < sampling
         return torch.where(multiple, several, single)
 
@@ -137,6 +160,6 @@ class Drawing(ABC, Generic[B]):
 
     def _available(self, kind: str, number: int) -> int:
         if not number:
-            what = {"pairs": "listed solution", "os": "OS query", "ms": "MS query"}[kind]
+            what = {"pairs": "listed solution", "os": "OS query", "ms": "MS query", "uniform": "query"}[kind]
             raise ValueError(f"sampling: the data has no {what} to draw, so {kind!r} is impossible")
         return number

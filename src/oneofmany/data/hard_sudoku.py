@@ -34,6 +34,9 @@ OF_A_CLASS = 20
 FRUITLESS = 200
 """The search ends with an error after this many chains without a puzzle."""
 
+RatingRanges = tuple[float, float] | tuple[tuple[float, float], ...]
+"""The lowest and highest rating, or several such ranges, at which the chains aim in turn."""
+
 Result = TypeVar("Result")
 
 
@@ -59,7 +62,7 @@ class RatedPuzzles:
 def build_hard_sudoku(
     queries: int,
     split: Split,
-    rating: tuple[float, float],
+    rating: RatingRanges,
     seed: int = 0,
     *,
     ms_queries: int | None = None,
@@ -76,7 +79,8 @@ def build_hard_sudoku(
         queries: the number of queries.
         split: train, dev or test.
         rating: lowest and highest rating (see ``oneofmany.exact.rate``). The searches aim at ratings between them,
-            evenly on a logarithmic scale. Very high ratings are reached by some of the searches only.
+            evenly on a logarithmic scale. Very high ratings are reached by some of the searches only. Several ranges
+            are taken in turn, search by search.
         seed: the same seed gives the same bytes, with any number of threads.
         ms_queries: how many queries have several solutions; half by default.
         listed: list a fair sample of at most this many solutions; by default 5 in training, otherwise all.
@@ -98,7 +102,7 @@ class HardSource:
         self,
         queries: int,
         split: Split,
-        rating: tuple[float, float],
+        rating: RatingRanges,
         seed: int = 0,
         *,
         ms_queries: int | None = None,
@@ -120,7 +124,7 @@ class HardSource:
             "ms_queries": multiple,
             "split": split,
             "split_by": "grid-class",
-            "rating": [float(bound) for bound in rating],
+            "rating": _ranges(rating)[0] if len(_ranges(rating)) == 1 else _ranges(rating),
             "listed": self.listed,
             "source": "minimal puzzles from local searches over the rating",
             "seed": seed,
@@ -157,7 +161,7 @@ class HardSource:
 def hard_puzzles(
     number: int,
     split: Split | None,
-    rating: tuple[float, float],
+    rating: RatingRanges,
     seed: int = 0,
     *,
     threads: int | None = None,
@@ -173,15 +177,15 @@ class _Source:
     """Makes puzzles, one chain after the other. Every chain has its own seed, and their puzzles are taken in order."""
 
     def __init__(
-        self, split: Split | None, rating: tuple[float, float], seed: Seed, threads: int | None, tell: Progress
+        self, split: Split | None, rating: RatingRanges, seed: Seed, threads: int | None, tell: Progress
     ) -> None:
         if split is not None and split not in SPLITS:
             raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
-        low, high = rating
-        if not 0 <= low <= high < np.inf:
-            raise ValueError(f"rating: expected 0 <= lowest <= highest, got {low:g} and {high:g}")
+        self.ranges = _ranges(rating)
+        for low, high in self.ranges:
+            if not 0 <= low <= high < np.inf:
+                raise ValueError(f"rating: expected 0 <= lowest <= highest, got {low:g} and {high:g}")
         self.split: Split | None = split
-        self.low, self.high = low, high
         # Splits never share a chain: their puzzles would be of different grid classes but alike.
         first, *rest = (seed,) if isinstance(seed, int) else seed
         self.entropy = (first % 2**63, 0 if split is None else 1 + SPLITS.index(split), *rest)
@@ -200,8 +204,9 @@ class _Source:
             made += len(part.puzzle)
             fruitless = 0 if len(part.puzzle) else fruitless + 1
             if fruitless == FRUITLESS:
+                ranges = " and ".join(f"{low:g} to {high:g}" for low, high in self.ranges)
                 raise ValueError(
-                    f"rating: only {made:,} of {number:,} puzzles from {self.low:g} to {self.high:g} were found: "
+                    f"rating: only {made:,} of {number:,} puzzles from {ranges} were found: "
                     "ask for fewer puzzles or a wider range"
                 )
             self.tell("puzzles", min(made, number), number)
@@ -219,20 +224,27 @@ class _Source:
     def _chain(self, index: int) -> RatedPuzzles:
         """Return the puzzles of one chain; it depends on the seed, the split and the chain's index only."""
         rng = np.random.default_rng((*self.entropy, index))
-        target = rng.uniform(np.log1p(self.low), np.log1p(self.high))
+        low, high = self.ranges[index % len(self.ranges)]
+        target = rng.uniform(np.log1p(low), np.log1p(high))
         puzzle, grid = (np.empty((STEPS, 81), np.uint8) for _ in range(2))
         estimate = np.empty(STEPS)
         rows = np.arange(climb(np.uint64(rng.integers(1, 2**63)), STEPS, target, puzzle, grid, estimate))
         # An estimate is the mean of few searches, so puzzles close to the range are rated too.
-        rows = rows[(estimate[rows] >= 0.8 * self.low) & (estimate[rows] <= 1.2 * self.high)]
+        rows = rows[(estimate[rows] >= 0.8 * low) & (estimate[rows] <= 1.2 * high)]
         key = canonical_sudoku(grid[rows])
         inside = in_split(key, self.split)
         rows, key = rows[inside], key[inside]
         exact = rate(puzzle[rows], seed=self.entropy[0], threads=1).rating
-        fits = (exact >= self.low) & (exact <= self.high)
+        fits = (exact >= low) & (exact <= high)
         # The last puzzles come first: a chain ends closer to its target than it starts.
         found = RatedPuzzles(puzzle[rows[fits]], key[fits], exact[fits]).take(slice(None, None, -1))
         return found.take(_apart(found.puzzle))
+
+
+def _ranges(rating: RatingRanges) -> list[list[float]]:
+    """The ranges of ratings as lists, as a header holds them."""
+    ranges: Any = [rating] if np.ndim(rating) == 1 else rating
+    return [[float(bound) for bound in one] for one in ranges]
 
 
 def _apart(puzzle: np.ndarray) -> np.ndarray:

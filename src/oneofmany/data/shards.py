@@ -25,6 +25,7 @@ import numpy as np
 from oneofmany.data.dataset import DTYPES, Dataset
 from oneofmany.data.futoshiki import FutoshikiSource
 from oneofmany.data.hard_sudoku import HardSource
+from oneofmany.data.large_sudoku import LargeSource
 from oneofmany.data.listing import Distinct, Seed, Source, groups_of, list_drawn
 from oneofmany.data.nqueens import QueensSource
 from oneofmany.data.splits import relation_rows, stable_hash
@@ -38,6 +39,7 @@ SOURCES: dict[str, Callable[..., Source]] = {
     "futoshiki": FutoshikiSource,
     "sudoku": SudokuSource,
     "hard_sudoku": HardSource,
+    "large_sudoku": LargeSource,
 }
 FORMAT = 1
 PROGRAM = (sys.executable, "-m", "oneofmany.data.shards")
@@ -48,7 +50,7 @@ class Build:
     """A dataset in shards.
 
     Args:
-        builder: the name of the builder: nqueens (more than 12), futoshiki, sudoku or hard_sudoku.
+        builder: the name of the builder: nqueens (more than 12), futoshiki, sudoku, hard_sudoku or large_sudoku.
         arguments: its arguments by name, as in ``oneofmany.data``; numbers, texts and lists only.
         shards: the number of shards; it is an argument too, since another number gives other queries.
     """

@@ -130,7 +130,7 @@ class SudokuSource:
         self.split_by: SplitBy = split_by
         self.clues, self.low = clues, low
         self.listed = LISTED_IN_TRAINING if listed is None and split == "train" else listed
-        self.quotas = [quota for pair in _spread(queries - multiple, multiple, high - low + 1) for quota in pair]
+        self.quotas = [quota for pair in spread(queries - multiple, multiple, high - low + 1) for quota in pair]
         if clues is not None:
             source = "puzzles of a list"
         elif size == 9:
@@ -175,7 +175,7 @@ def _default_givens(size: int, from_list: bool) -> tuple[int, int]:
     return (round(0.3 * cells), cells // 2) if size < 9 else (round(0.6 * cells), round(0.6 * cells))
 
 
-def _spread(single: int, multiple: int, levels: int) -> list[tuple[int, int]]:
+def spread(single: int, multiple: int, levels: int) -> list[tuple[int, int]]:
     """Return (OS, MS) quotas of every level. OS, MS and their sum each differ by at most one between levels."""
     quotas = [[single // levels, multiple // levels] for _ in range(levels)]
     for i in range(single % levels):

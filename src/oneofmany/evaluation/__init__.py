@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oneofmany.evaluation.outcomes import Outcomes, coverage
     from oneofmany.evaluation.predictions import load_predictions, save_predictions
     from oneofmany.evaluation.runs import Evaluated, evaluate_run
+    from oneofmany.evaluation.searching import Searched, SearchPoint, search_data, search_run
 
 __all__ = [
     "Compared",
@@ -40,6 +41,8 @@ __all__ = [
     "Record",
     "Score",
     "Scores",
+    "SearchPoint",
+    "Searched",
     "SeedSummary",
     "TTest",
     "compare_runs",
@@ -55,6 +58,8 @@ __all__ = [
     "read_record",
     "save_predictions",
     "save_record",
+    "search_data",
+    "search_run",
     "t_test",
     "wilson",
 ]
@@ -64,7 +69,7 @@ def __getattr__(name: str) -> Any:
     # The report needs the statistics only and should not wait for torch to load.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from oneofmany.evaluation import accuracy, comparison, outcomes, predictions, runs
+    from oneofmany.evaluation import accuracy, comparison, outcomes, predictions, runs, searching
 
-    modules = (outcomes, accuracy, predictions, runs, comparison)
+    modules = (outcomes, accuracy, predictions, runs, comparison, searching)
     return next(getattr(module, name) for module in modules if hasattr(module, name))

@@ -99,11 +99,12 @@ def predict(
 
     runs = []
     asked: Any = network  # its arguments were checked above
-    with _evaluating(asked):
+    with evaluating(asked):
         for _ in range(starts):
             noise = draw_noise(asked, batch, generator) if noisy and generator is not None else None
             if resumable:
-                runs.append(_resumed(asked, batch, steps, noise, patience, compact, stop))
+                made = trajectory(asked, batch, steps, noise, patience, compact=compact, stop=stop)
+                runs.append((made.logits, made.residual, made.steps))
             else:
                 runs.append(_at_once(asked, batch, {"steps": steps, "noise": noise}))
     logits, residual, used = ([run[i] for run in runs] for i in range(3))
@@ -153,21 +154,61 @@ def _at_once(network: Any, batch: Batch, arguments: dict[str, Any]) -> Run:
     return stepwise[-1], _moved(stepwise[-2], stepwise[-1]) if len(stepwise) > 1 else None, used
 
 
-def _resumed(
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """One start of every query of a batch.
+
+    Args:
+        logits: [B, R, classes] of the last step.
+        residual: float [B], how far the belief moved in the last step, as in ``Prediction``; None after a single step.
+        steps: int64 [B], steps run.
+        settled: bool [B], whether the query was stopped because its answer had settled.
+        rows: int64 [N], the queries that were still running at the end.
+        state: [N, C, width], their last states.
+    """
+
+    logits: Tensor
+    residual: Tensor | None
+    steps: Tensor
+    settled: Tensor
+    rows: Tensor
+    state: Tensor
+
+
+def trajectory(
     network: Any,
     batch: Batch,
-    steps: int | None,
-    noise: Tensor | None,
-    patience: int | None,
-    compact: bool,
-    stop: Callable[[], bool] | None,
-) -> Run:
-    """Carry the state from call to call, so that memory does not grow with the number of steps."""
+    steps: int | None = None,
+    noise: Tensor | None = None,
+    patience: int | None = None,
+    *,
+    tolerance: float | None = None,
+    state: Tensor | None = None,
+    compact: bool = True,
+    stop: Callable[[], bool] | None = None,
+) -> Trajectory:
+    """Run a network that can continue from a state, call after call, so that memory does not grow with the steps.
+
+    Gradients and training mode are left as they are. Arguments as in ``predict``, and:
+
+    Args:
+        network: an equivariant network, or one with the same arguments.
+        batch: the queries.
+        steps: at most this many steps; the network's own number by default.
+        noise: float [B, C].
+        patience: stop a query after this many steps without a change of its answer.
+        tolerance: stop it only if its belief has also moved by this much at most in the last step.
+        state: [B, C, width], to continue from; None to start.
+        compact: remove stopped queries from the batch.
+        stop: called every ``patience`` steps; True ends all queries.
+    """
     steps = int(network.steps) if steps is None else steps
     # Without patience only the last two steps are compared.
     first = 1 if patience is not None else max(steps - 1, 1)
     more = {} if noise is None else {"noise": noise}  # a network may not take any
-    last, state = network(batch, steps=first, **more, every_step=False, return_state=True)
+    begun = {} if state is None else {"state": state}
+    reached: Any  # the last state
+    last, reached = network(batch, steps=first, **more, **begun, every_step=False, return_state=True)
     used = torch.full((len(batch),), first, device=last.device)
     moved = torch.zeros(len(batch), device=last.device)
     rows, before, stopped = torch.arange(len(batch), device=last.device), last, used < 0
@@ -177,7 +218,7 @@ def _resumed(
         if stop is not None and stop():
             break
         count = min(patience or 1, steps - done)
-        logits, state = network(batch, steps=count, **more, state=state, return_state=True)
+        logits, reached = network(batch, steps=count, **more, state=reached, return_state=True)
         trail = torch.cat([before[None], logits])
         end = torch.full_like(changed, count)  # how many of these steps count for each query
         settled = stopped
@@ -186,6 +227,8 @@ def _resumed(
             same = (answers[1:] == answers[:-1]).all(-1)
             trace = torch.cat([changed[None], torch.where(same, 0, step)]).cummax(0).values
             changed, waited = trace[-1], step - trace[1:] >= patience
+            if tolerance is not None:
+                waited &= _moved(trail[:-1], trail[1:]) <= tolerance
             settled = stopped | waited.any(0)
             end = torch.where(waited.any(0), waited.int().argmax(0) + 1, end)
         own = torch.arange(len(rows), device=last.device)
@@ -197,18 +240,23 @@ def _resumed(
             break
         if compact and stopped.any():
             keep = ~stopped
-            batch, rows, stopped, before, state = batch[keep], rows[keep], stopped[keep], before[keep], state[keep]
-            changed, more = changed[keep], {name: value[keep] for name, value in more.items()}
-    return last, moved if steps > 1 else None, used
+            batch, rows, stopped, before = batch[keep], rows[keep], stopped[keep], before[keep]
+            reached, changed, more = reached[keep], changed[keep], {k: value[keep] for k, value in more.items()}
+    settled = torch.ones(len(last), dtype=torch.bool, device=last.device)
+    if stopped.any():
+        rows, reached = rows[~stopped], reached[~stopped]
+    settled[rows] = False
+    return Trajectory(last, moved if steps > 1 else None, used, settled, rows, reached)
 
 
 def _moved(before: Tensor, after: Tensor) -> Tensor:
-    """Total variation distance [B] between the beliefs of two steps [B, R, classes], mean over variables."""
+    """Total variation distance [.., B] between the beliefs of two steps [.., B, R, classes], mean over variables."""
     return (after.float().softmax(-1) - before.float().softmax(-1)).abs().sum(-1).mean(-1) / 2
 
 
 @contextmanager
-def _evaluating(network: Any) -> Iterator[None]:
+def evaluating(network: Any) -> Iterator[None]:
+    """Run a network in evaluation mode, without gradients."""
     training = getattr(network, "training", False)
     if training:
         network.eval()

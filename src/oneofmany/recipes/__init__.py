@@ -4,6 +4,7 @@
 * ``TASK/OBJECTIVE/large-batch``: the same number of queries in larger batches.
 * ``TASK/OBJECTIVE/table-2``: the settings of our Table 2, chosen on dev from ``TASK/OBJECTIVE/tuning/POINT``.
 * ``TASK/OBJECTIVE/equivariant``: our network.
+* ``sudoku-hard/OBJECTIVE/equivariant``: our network on Sudokus that need much search.
 * ``TASK/OBJECTIVE/transformer``: a recurrent Transformer that is given no rules.
 * ``pairs/OBJECTIVE``: the same on your own imported fill-in data.
 * ``sequences/OBJECTIVE``, ``sequences/OBJECTIVE/ctc``: an encoder-decoder, and CTC, on your own imported sequences.
@@ -24,6 +25,7 @@ from oneofmany.problems import TASKS, find_task
 from oneofmany.recipes.ablations import ablation_recipes
 from oneofmany.recipes.base import Recipe
 from oneofmany.recipes.grid import tuning
+from oneofmany.recipes.hard import hard_recipes
 from oneofmany.recipes.ours import our_recipes, own_task
 from oneofmany.recipes.paper import SEEDS, paper_recipes
 from oneofmany.recipes.paper import TASKS as PAPER_TASKS
@@ -42,7 +44,8 @@ def _table() -> dict[str, Recipe]:
 
 @cache
 def _package() -> dict[str, Recipe]:
-    every = (*paper_recipes(), *table_2_recipes(), *our_recipes(), *recipes_without_rules(), *ablation_recipes())
+    ours = (*our_recipes(), *hard_recipes(), *recipes_without_rules(), *ablation_recipes())
+    every = (*paper_recipes(), *table_2_recipes(), *ours)
     return {one.name: one for one in every}
 
 

@@ -29,7 +29,7 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
     updates = {"nqueens": 8_000, "futoshiki": 2_000, "sudoku": 9_000}[task]
     # Only the Sudoku data lists some of the solutions instead of all.
     partial = task == "sudoku"
-    return _ours(
+    return ours(
         task,
         objective,
         updates,
@@ -42,10 +42,11 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
 def with_checker(objective: ObjectiveName) -> Settings:
     """Our network on Sudoku, trained with the rules checker: valid answers join the listed solutions."""
     recipe = f"sudoku/{objective}/equivariant-checker"
-    return _ours("sudoku", objective, 3_000, recipe=recipe, reveal=0.5, discover=True)
+    return ours("sudoku", objective, 3_000, recipe=recipe, reveal=0.5, discover=True)
 
 
-def _ours(task: str, objective: ObjectiveName, updates: int, **others: Any) -> Settings:
+def ours(task: str, objective: ObjectiveName, updates: int, **others: Any) -> Settings:
+    """The settings that all recipes with our network share, for a number of updates; ``others`` are more fields."""
     return Settings(
         task=task,
         objective=objective,

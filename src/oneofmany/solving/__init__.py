@@ -19,9 +19,10 @@ from oneofmany.solving.asking import solve
 from oneofmany.solving.exactly import Counts, count_solutions, fall_back, prepare, solve_exactly
 from oneofmany.solving.replying import solve_queries
 from oneofmany.solving.running import bundled, load_network, threads_for
-from oneofmany.solving.solver import PATIENCE, TRIES, Solver
+from oneofmany.solving.solver import MOST_STARTS, PATIENCE, TRIES, Solver
 
 __all__ = [
+    "MOST_STARTS",
     "PATIENCE",
     "TRIES",
     "Answer",

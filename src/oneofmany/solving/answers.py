@@ -32,6 +32,8 @@ class Answer:
         share: the answer's share of the probability of all solutions given to ``Solver.weigh``; None elsewhere.
         seconds: the query's share of the time of its batch.
         finished: False if the time was up before there was an answer.
+        residual: how far the network's belief moved in the last step: total variation, mean over variables; None if
+            there were no two steps to compare, and without a network.
     """
 
     values: np.ndarray
@@ -41,6 +43,7 @@ class Answer:
     share: float | None = None
     seconds: float = 0.0
     finished: bool = True
+    residual: float | None = None
 
     @property
     def confidence(self) -> float | None:

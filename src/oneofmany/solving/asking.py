@@ -70,7 +70,8 @@ def solve(
         weights: the name of a bundled network, a weights file, or a run folder; the task's bundled network by default.
         number: find up to this many different answers per puzzle.
         limit: count solutions up to this number; 0 does not count. The network alone does not count.
-        seconds: search at most this long, for all puzzles together.
+        seconds: search at most this long, for all puzzles together. The network alone spends the time on more starts
+            where its answer is not valid.
         steps: at most this many steps of the network.
         patience: stop the network after this many steps without a change of its answer; 0 never stops early.
         seed: of the network's noise.

@@ -49,7 +49,8 @@ def solve_queries(
         every: list all solutions, up to ``limit``; with a solver, the most probable for the network first.
         tries: noisy starts per query to find different answers.
         limit: count solutions up to this number; 0 does not count. The network alone does not count.
-        seconds: search at most this long, for all queries together; with ``both`` the network has half of it.
+        seconds: search at most this long, for all queries together; with ``both`` the network has half of it. The
+            network alone spends the time on more starts of the queries whose answer is not valid (``Solver.search``).
         seed: randomises the enumerator's order.
         tell: called with the name of the work, the number of queries so far and the total.
     """
@@ -69,7 +70,8 @@ def solve_queries(
         found = solve_exactly(kept, number, seed=seed, seconds=left(), tell=tell)
     else:
         # The network may need all of the time for a few hard queries, so half of it is the enumerator's.
-        found = network.answer(number, tries, left(0.5 if answer == "both" else 1))
+        own_time = left(0.5 if answer == "both" else 1)
+        found = network.answer(number, tries, own_time, searches=answer == "network" and seconds is not None)
         found = fall_back(kept, found, number, seconds=left(), tell=tell) if answer == "both" else found
     valid = [i for i, answers in enumerate(found) if answers[0].valid and limit and answer != "network"]
     counts = count_solutions([kept[i] for i in valid], limit + 1, branches=COUNTING, seconds=left(), tell=tell)
@@ -98,15 +100,19 @@ class _Network:
         self.solver, self.queries, self.tell = solver, queries, tell
         self.rows = [row for row, query in enumerate(queries) if solver is not None and not solver.refusal(query)]
 
-    def answer(self, number: int, tries: int | None, seconds: float | None) -> list[list[Answer]]:
-        """Return answers to every query; a query that the network cannot answer gets none."""
+    def answer(self, number: int, tries: int | None, seconds: float | None, searches: bool) -> list[list[Answer]]:
+        """Return answers to every query; a query that the network cannot answer gets none.
+
+        ``searches`` spends the time on more starts of the queries without a valid answer.
+        """
         found: list[list[Answer]] = [[] for _ in self.queries]
         if self.solver is not None and self.rows:
             able = [self.queries[row] for row in self.rows]
             if number > 1:
                 each = self.solver.distinct(able, number, tries=tries, tell=self.tell, seconds=seconds)
             else:
-                each = [[one] for one in self.solver.answer(able, self.tell, seconds=seconds)]
+                own = self.solver.search if searches and self.solver.starts == 1 else self.solver.answer
+                each = [[one] for one in own(able, self.tell, seconds=seconds)]
             for row, answers in zip(self.rows, each, strict=True):
                 found[row] = answers
         return found

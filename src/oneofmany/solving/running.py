@@ -132,13 +132,16 @@ class Running:
         self.noises: dict[Problem, Any] = {}
         self._last: tuple[Sequence[Query], Any] | None = None
 
-    def logits(self, queries: Sequence[Query], starts: int = 1) -> np.ndarray:
-        """Return float32 [B, R, classes] of the chosen start's last step, for a batch of ``answers.in_batches``."""
+    def predict(self, queries: Sequence[Query], starts: int = 1) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return logits float32 [B, R, classes] and residuals float32 [B] of the chosen start's last step.
+
+        The queries are a batch of ``answers.in_batches``.
+        """
         if self.engine is None:
-            return self._torch_logits(queries, starts)
+            return self._with_torch(queries, starts)
         problems, (values, relations) = [query.problem for query in queries], stacked(queries)
         tables: tuple[Tables, np.ndarray | None] = self._once(queries, lambda: tables_of(problems, relations))
-        return predict_on_cpu(
+        made = predict_on_cpu(
             self.engine,
             problems,
             values,
@@ -151,7 +154,8 @@ class Running:
             threads=self.threads,
             stop=self.stop,
             tables=tables,
-        ).logits
+        )
+        return made.logits, made.residual
 
     def _noises(self, problems: Sequence[Problem], make: Callable[[int], Any]) -> list[tuple[Any, int]]:
         """The noise of every problem of a batch, made with the seed at first, and the number of its queries."""
@@ -168,7 +172,7 @@ class Running:
             self._last = queries, make()
         return self._last[1]
 
-    def _torch_logits(self, queries: Sequence[Query], starts: int) -> np.ndarray:
+    def _with_torch(self, queries: Sequence[Query], starts: int) -> tuple[np.ndarray, np.ndarray | None]:
         import torch
 
         from oneofmany.networks.inference import predict
@@ -194,7 +198,8 @@ class Running:
             )
         finally:
             torch.set_num_threads(before)
-        return made.logits.float().cpu().numpy()
+        residual = None if made.residual is None else made.residual.float().cpu().numpy()
+        return made.logits.float().cpu().numpy(), residual
 
     def _batch(self, queries: Sequence[Query]) -> Batch:
         """A batch on the network's device. Queries with a problem each bring the rules in which these differ."""

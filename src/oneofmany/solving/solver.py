@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +26,10 @@ TRIES = 8
 
 TIMED = 32
 """Queries per batch on a CPU with a time limit: every query of a batch runs a step, even after the time is up."""
+
+
+MOST_STARTS = 128
+"""Starts of a query until a search gives up."""
 
 PATIENCE = 8
 """By default a query stops after this many steps without a change of its answer."""
@@ -89,6 +94,38 @@ class Solver:
 
         return self._in_batches(queries, work, tell, seconds, lambda row: _unanswered(queries[row]))
 
+    def search(
+        self,
+        queries: Sequence[Query],
+        tell: Progress | None = None,
+        *,
+        seconds: float | None = None,
+        most: int = MOST_STARTS,
+    ) -> list[Answer]:
+        """Return one answer to every query: of one trajectory or, where that is not valid, of further noisy starts.
+
+        Every query gets its trajectory first. Then those without a valid answer start again, all together, until
+        ``seconds`` are over or ``most`` starts are done. So the rules decide who needs another start; of answers that
+        are not valid, the one with the smallest residual is kept. The same seed and batch size give the same answers
+        as long as the time does not end the search.
+        """
+        if most < 1:
+            raise ValueError(f"most: expected at least 1 start, got {most}")
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        answers = self.answer(queries, tell, seconds=seconds)
+        again = copy(self)
+        for start in range(1, most if self.noisy else 1):
+            rows = [row for row, answer in enumerate(answers) if not answer.valid]
+            left = deadline - time.monotonic()
+            if not rows or left <= 0:
+                break
+            again.seed = int(np.random.SeedSequence((self.seed % 2**63, start)).generate_state(1)[0])
+            more = again.answer([queries[row] for row in rows], seconds=None if math.isinf(left) else left)
+            late = time.monotonic() >= deadline  # what was cut off has not settled, whatever its residual
+            for row, new in zip(rows, more, strict=True):
+                answers[row] = _better(answers[row], new, late)
+        return answers
+
     def distinct(
         self,
         queries: Sequence[Query],
@@ -133,7 +170,7 @@ class Solver:
 
         def work(rows: list[int], part: list[Query], running: Running) -> list[list[Answer]]:
             start = time.perf_counter()
-            every_start = np.stack([self._logits(part, running, 1) for _ in range(self.starts)])
+            every_start = np.stack([self._predict(part, running, 1)[0] for _ in range(self.starts)])
             spent = (time.perf_counter() - start) / len(rows)
             return [self._weighed(found[row], every_start[:, i], spent) for i, row in enumerate(rows)]
 
@@ -148,7 +185,7 @@ class Solver:
         kinds = {(query.problem.linear is None, len(query.relations) == 0): query for query in reversed(queries)}
         for query in kinds.values():
             if not self.refusal(query):
-                running.logits([query])
+                running.predict([query])
 
     def refusal(self, query: Query) -> str | None:
         """Return why this network cannot answer a query, in one sentence; None if it can."""
@@ -202,20 +239,22 @@ class Solver:
 
     def _start(self, queries: list[Query], running: Running, starts: int) -> list[Answer]:
         start = time.perf_counter()
-        values, sure = self._read_off(queries, self._logits(queries, running, starts))
+        logits, residual = self._predict(queries, running, starts)
+        values, sure = self._read_off(queries, logits)
         valid = np.asarray(values.all(1))
         for problem, rows in by_problem(queries).items():
             valid[rows] &= rules_kept(problem, values[rows], stacked([queries[row] for row in rows])[1])
         seconds = (time.perf_counter() - start) / len(queries)
-        rows = zip(values, valid.tolist(), sure.tolist(), strict=True)
-        return [Answer(own, ok, "network", p, seconds=seconds) for own, ok, p in rows]
+        moved = [None] * len(queries) if residual is None else residual.tolist()
+        rows = zip(values, valid.tolist(), sure.tolist(), moved, strict=True)
+        return [Answer(own, ok, "network", p, seconds=seconds, residual=far) for own, ok, p, far in rows]
 
-    def _logits(self, queries: list[Query], running: Running, starts: int) -> np.ndarray:
-        """float64 [B, R, classes] of the chosen start's last step."""
-        logits = running.logits(queries, starts)
+    def _predict(self, queries: list[Query], running: Running, starts: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Logits float64 [B, R, classes] and residuals float32 [B] of the chosen start's last step."""
+        logits, residual = running.predict(queries, starts)
         if not np.isfinite(logits).all():
             raise ValueError("the network's logits are not finite: its weights are damaged")
-        return logits.astype(np.float64)
+        return logits.astype(np.float64), residual
 
     def _read_off(self, queries: list[Query], logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values uint8 [B, R], with the givens of the queries, and their log-probability [B]."""
@@ -254,6 +293,13 @@ class Solver:
 
 def _unanswered(query: Query) -> Answer:
     return Answer(query.values, False, "network", finished=False)
+
+
+def _better(old: Answer, new: Answer, late: bool) -> Answer:
+    """The better of two answers to a query, with the time of both; the new one may have been cut off by the time."""
+    settles_more = old.residual is not None and new.residual is not None and new.residual < old.residual
+    wins = new.valid or (new.finished and not late and (settles_more or not old.finished))
+    return replace(new if wins else old, seconds=old.seconds + new.seconds)
 
 
 def _log_sigmoid(x: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from oneofmany.data import Dataset, SequenceData
+from oneofmany.data.rating import has_ratings
 from oneofmany.data.shares import Share
 from oneofmany.files import FileError
 from oneofmany.networks.building import build_network
@@ -73,6 +74,8 @@ def _check_queries(settings: Settings, train: Dataset, dev: Dataset, first: int)
             raise FileError(f"{name}: {why}")
     if settings.augment and train.problem.task not in SYMMETRIES:
         raise FileError(f"train: augment knows the symmetries of {', '.join(SYMMETRIES)}, got {train.problem.task}")
+    if settings.curriculum and not has_ratings(train.problem):
+        raise FileError(f"train: curriculum sorts by rating, and only 9x9 Sudokus have one, got {train.problem}")
     if settings.discover and not train.problem.has_rules:
         raise FileError(f"train: discover checks answers by the rules, but {train.problem.task} has none")
     if settings.objective == "rules":

@@ -78,6 +78,8 @@ RANGES: dict[str, Range] = {
     "ema": Range(0, 0.999999),
     "reveal": SHARE,
     "burn_in": FROM_0,
+    "windows": FROM_1,
+    "curriculum": Range(0.05, 0.95),
     "follow_noise": FROM_0,
     "evaluate_every": FROM_1,
     "dev_queries": FROM_1,

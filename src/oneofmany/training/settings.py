@@ -134,6 +134,13 @@ class Settings:
     a network without rules about the symmetries of the task."""
     burn_in: tuple[int, ...] = (0,)
     """Numbers of network steps without gradient before the trained steps; every update draws one of them."""
+    windows: int = 1
+    """Windows of network.steps steps per update. The state goes from one window to the next without a gradient, and
+    the loss is the mean over all windows. Memory is that of one window."""
+    curriculum: tuple[float, float] | None = None
+    """Curriculum over the rating of 9x9 Sudokus: the mean place of a batch among the training queries sorted by
+    rating, from 0 (easiest) to 1, at the first and the last update of a phase, and linearly in between.
+    0.5 is uniform. None: no curriculum."""
     discover: bool = False
     """Add a valid answer of the network to the listed solutions of its query, for this update only."""
     spare_settled: bool = False
@@ -183,11 +190,19 @@ def _check(s: Settings) -> None:
             raise ValueError(f"shards: expected 1 with {name}.sampling {phase.sampling}, got {s.shards}")
     if not s.burn_in:
         raise ValueError("burn_in: expected at least one number of steps, got none")
-    if s.network.kind not in ("equivariant", "transformer") and (s.burn_in != (0,) or s.discover or s.spare_settled):
+    ours = s.burn_in != (0,) or s.windows > 1 or s.discover or s.spare_settled
+    if s.network.kind not in ("equivariant", "transformer") and ours:
         raise ValueError(
-            "burn_in, discover and spare_settled: only the equivariant network and the transformer have them, got kind "
-            f"{s.network.kind}"
+            "burn_in, windows, discover and spare_settled: only the equivariant network and the transformer have them, "
+            f"got kind {s.network.kind}"
         )
+    if s.windows > 1 and s.objective == "selectr" and s.selector_training.copy_interval > 1:
+        raise ValueError(
+            f"windows: expected 1 for SelectR with a copy that lags behind, got {s.windows} with "
+            f"selector_training.copy_interval {s.selector_training.copy_interval}"
+        )
+    if s.curriculum is not None and "pairs-padded" in (s.first.sampling, s.second.sampling):
+        raise ValueError("curriculum: expected another sampling than pairs-padded")
     if s.network.kind in SEQUENCES and (s.reveal or s.augment):
         raise ValueError(f"reveal and augment: expected neither for sequences, got kind {s.network.kind}")
     for name, asked in (("discover", s.discover), ("spare_settled", s.spare_settled)):

@@ -20,3 +20,11 @@ def seed_of(seed: int, *names: str | int) -> int:
 def generator_of(device: torch.device | str, seed: int, *names: str | int) -> torch.Generator:
     """A new generator on a device, seeded for one purpose."""
     return torch.Generator(device).manual_seed(seed_of(seed, *names))
+
+
+def curriculum_at(curriculum: tuple[float, float] | None, update: int, updates: int) -> float | None:
+    """The place of a curriculum at an update: a straight line from its first to its last place; None without one."""
+    if curriculum is None:
+        return None
+    first, last = curriculum
+    return first + (last - first) * min(1.0, update / max(1, updates - 1))

@@ -68,7 +68,7 @@ class Trainer:
     ) -> None:
         self.settings, self.folder, self.group, self.device = settings, folder, group, device
         self.watch: Watch = watch or (lambda line: None)
-        self.train = place(train, device, settings.listed)
+        self.train = place(train, device, settings.listed, rated=settings.curriculum is not None)
         if isinstance(train, SequenceData) and isinstance(dev, SequenceData):
             dev = dev.in_words_of(train.problem)
         some = dev if settings.dev_queries is None else dev.take(np.arange(min(settings.dev_queries, len(dev))))

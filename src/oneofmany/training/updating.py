@@ -25,7 +25,7 @@ from oneofmany.training.rule_loss import RuleLoss
 from oneofmany.training.sequence_losses import Losses, seeded, sequence_losses
 from oneofmany.training.settings import Settings
 from oneofmany.training.sparing import spare_settled
-from oneofmany.training.streams import generator_of, seed_of
+from oneofmany.training.streams import curriculum_at, generator_of, seed_of
 
 MEASURED = (
     "loss",
@@ -120,18 +120,15 @@ class Updater:
 
     def _draw_rows(self, update: int, generator: torch.Generator) -> Tensor:
         """This process's rows of the batch; every shard gives an equal part, drawn with a generator of its own."""
-        s, phase = self.settings, self.phase
+        s, phase = self.settings, self.phase.settings
+        how = phase.sampling, curriculum_at(s.curriculum, update, phase.updates)
         if not self.data.shards:
-            return self.data.draw_rows(phase.settings.batch, generator, phase.settings.sampling)[self.rows]
-        drawn = [
-            part.draw_rows(
-                phase.settings.batch // s.shards,
-                generator_of(self.device, s.seed, phase.stream, update, "shard", shard),
-                phase.settings.sampling,
-            )
-            for shard, part in self.data.shards.items()
-        ]
-        return torch.cat(drawn)
+            return self.data.draw_rows(phase.batch, generator, *how)[self.rows]
+        generators = (
+            generator_of(self.device, s.seed, self.phase.stream, update, "shard", n) for n in self.data.shards
+        )
+        parts = zip(self.data.shards.values(), generators, strict=True)
+        return torch.cat([part.draw_rows(phase.batch // s.shards, own, *how) for part, own in parts])
 
     def _burn_in(self, update: int) -> int:
         choices = self.settings.burn_in
@@ -143,20 +140,25 @@ class Updater:
         """Losses, backward, clip, optimisers, moving average, sums. Nothing here waits for the device."""
         s, learners, phase = self.settings, self.learners, self.phase
         measured: dict[str, Tensor] = dict.fromkeys(MEASURED, torch.zeros((), device=self.device))
-        with seeded(inputs, self.device):
-            loss, selector_loss, counts = self.losses(inputs, burn_in, measured)
-        losses = []
-        if selector_loss is not None:
-            losses.append(selector_loss)
-            measured["selector_loss"] = selector_loss.detach()
-        loss = loss * s.loss_scale
-        if phase.trains != "selector":
-            losses.append(loss)
         for optimiser in (learners.optimiser, learners.selector_optimiser):
             if optimiser is not None:
                 optimiser.zero_grad(set_to_none=True)
-        torch.stack(losses).sum().backward()
-        measured["loss"] = loss.detach()
+        counts, state = torch.zeros(2, dtype=torch.int64, device=self.device), None
+        for _ in range(s.windows):
+            own: dict[str, Tensor] = {}
+            with seeded(inputs, self.device):
+                (loss, selector_loss, trained), state = self.losses(inputs, burn_in, own, state)
+            losses = []
+            if selector_loss is not None:
+                losses.append(selector_loss / s.windows)
+                own["selector_loss"] = selector_loss.detach()
+            loss = loss * s.loss_scale
+            if phase.trains != "selector":
+                losses.append(loss / s.windows)
+            torch.stack(losses).sum().backward()
+            own["loss"] = loss.detach()
+            counts = counts + trained
+            measured |= {name: measured[name] + value / s.windows for name, value in own.items()}
         if phase.trains != "selector":
             measured["gradient_norm"], skipped = self._apply(learners.network, learners.optimiser, counts[0])
             measured["skipped"] = skipped
@@ -169,13 +171,18 @@ class Updater:
         values = [measured[name].double() * (share if name in per_process else 1) for name in MEASURED]
         self.sums += torch.stack(values)
 
-    def losses(self, inputs: dict[str, Tensor], burn_in: int, measured: dict[str, Tensor]) -> Losses:
-        """Forward pass and losses of a batch; adds its counts to ``measured``."""
+    def losses(
+        self, inputs: dict[str, Tensor], burn_in: int, measured: dict[str, Tensor], state: Tensor | None = None
+    ) -> tuple[Losses, Tensor | None]:
+        """Forward pass and losses of a batch; adds its counts to ``measured``.
+
+        Starts from a state, if there is one; returns the last state, detached, if there are several windows.
+        """
         s, learners, phase = self.settings, self.learners, self.phase
         batch = self.data.batch(inputs["rows"], phase.settings.sampling)
         if isinstance(batch, SequenceBatch):
             assert not isinstance(self.objective, RuleLoss)  # sequences have no rules
-            return sequence_losses(
+            found = sequence_losses(
                 self.objective,
                 learners,
                 batch,
@@ -185,12 +192,13 @@ class Updater:
                 running=self._running,
                 counted=self._counted,
             )
+            return found, None
         if s.augment:
             batch = augment(batch, inputs["augment"])
         if s.reveal:
             batch = reveal(batch, s.reveal, inputs["reveal"])
         with torch.set_grad_enabled(phase.trains != "selector"):
-            logits = self._predict(learners.network, batch, inputs, burn_in)
+            logits, state = self._predict(learners.network, batch, inputs, burn_in, state)
         if s.discover:
             batch = discover(batch, logits[-1])
         if s.spare_settled:
@@ -199,28 +207,34 @@ class Updater:
         counts = self._counted(mask, measured)
         if isinstance(self.objective, SelectR):
             both = self._selectr(self.objective, batch, solutions, logits, inputs, burn_in, counts, measured)
-            return Losses(*both, counts)
+            return Losses(*both, counts), state
         if isinstance(self.objective, RuleLoss):
-            return Losses(self.objective(logits, batch, normaliser=counts[0]), None, counts)
+            return Losses(self.objective(logits, batch, normaliser=counts[0]), None, counts), state
         pair_losses = self.objective.pair_losses(logits, solutions, mask)
         if s.follow_noise:
             mask = follow_noise(batch, pair_losses, inputs["noise"], s.follow_noise)
         loss = self.objective.reduce(pair_losses, mask, normaliser=counts[0], noise=inputs.get("weights"))
-        return Losses(loss, None, counts)
+        return Losses(loss, None, counts), state
 
-    def _predict(self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int) -> Tensor:
-        """Logits [B, R, V] or [T, B, R, V]."""
+    def _predict(
+        self, network: nn.Module, batch: Batch, inputs: dict[str, Tensor], burn_in: int, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits [B, R, V] or [T, B, R, V]; and the last state, if there are several windows."""
         arguments: dict[str, Tensor | int] = {}
         if "noise" in self.takes:
             arguments["noise"] = inputs["noise"]
         if "seed" in self.takes:
             arguments |= {"seed": inputs["seed"], "row_offset": self.rows.start}
         with self._running():
-            if burn_in:
+            if burn_in and state is None:
                 with torch.no_grad():
                     _, state = network(batch, steps=burn_in, every_step=False, return_state=True, **arguments)
+            if state is not None:
                 arguments["state"] = state
-            return network(batch, **arguments)
+            if self.settings.windows == 1:
+                return network(batch, **arguments), None
+            logits, last = network(batch, return_state=True, **arguments)
+            return logits, last.detach()
 
     def _selectr(
         self,
@@ -237,7 +251,7 @@ class Updater:
         learners, mask = self.learners, batch.mask
         assert learners.selector is not None
         lagged = learners.lagged
-        copied = logits.detach() if lagged is None else self._predict(lagged, batch, inputs, burn_in)
+        copied = logits.detach() if lagged is None else self._predict(lagged, batch, inputs, burn_in)[0]
         with self._running():
             scores = learners.selector(copied, batch).float()
         pair_losses = objective.pair_losses(logits, solutions, mask)

@@ -1,0 +1,24 @@
+"""The ratings of the queries of a dataset."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oneofmany.data.dataset import Dataset
+from oneofmany.exact import rate
+from oneofmany.problems import Problem
+
+SEARCHES = 4
+"""Searches per query: enough to sort queries, and half of what a rating takes."""
+
+
+def has_ratings(problem: Problem) -> bool:
+    """Return whether queries of a problem have ratings: those of 9x9 Sudoku do."""
+    return (problem.task, problem.size) == ("sudoku", 9)
+
+
+def ratings_of(data: Dataset) -> np.ndarray:
+    """Return float64 [Q] (see ``oneofmany.exact.rate``); the rating of an MS query ends at its second solution."""
+    if not has_ratings(data.problem):
+        raise ValueError(f"only 9x9 Sudokus have a rating, got {data.problem}")
+    return rate(data.query, searches=SEARCHES).rating
