@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from oneofmany.data.colouring import build_benchmark_colouring, build_colouring
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.futoshiki import build_futoshiki
+from oneofmany.data.graphs import SIZES as NODES
 from oneofmany.data.hard_sudoku import build_hard_sudoku
 from oneofmany.data.nqueens import build_completions, build_nqueens
 from oneofmany.data.own_task import USUAL, build_own_task
@@ -74,6 +76,21 @@ SIZES: dict[str, Callable[..., Dataset]] = {
 }
 """Boards larger than in training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
 
+COLOURING: dict[str, Callable[..., Dataset]] = {
+    **{
+        f"colouring-{colours}{name}-{part}": partial(build_benchmark_colouring, colours, part, sizes)
+        for colours in (3, 5)
+        for name, sizes in (("", NODES), ("-small", NODES[:2]))
+        for part in SPLITS
+    },
+    **{
+        f"colouring-{colours}-size-{nodes}-test": partial(build_benchmark_colouring, colours, "test", (nodes,))
+        for colours in (3, 5)
+        for nodes in NODES
+    },
+}
+"""The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, of 16 and 32 nodes, and of each size."""
+
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
     **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
@@ -82,10 +99,14 @@ TINY: dict[str, Callable[..., Dataset]] = {
         f"sudoku-tiny-{s}": partial(build_sudoku, n, s, seed=seed, size=4, givens=(4, 7), listed=50)
         for s, n, seed in _SPLITS
     },
+    **{
+        f"colouring-tiny-{s}": partial(build_colouring, n, (7, 8, 9, 10), 3, s, seed, degrees=(2, 4))
+        for s, n, seed in _SPLITS
+    },
 }
-"""Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
+"""Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4, graphs of 7 to 10 nodes."""
 
-NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | TINY
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | COLOURING | TINY
 """All datasets by name."""
 
 
