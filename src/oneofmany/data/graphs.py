@@ -100,3 +100,22 @@ def clique_of(nodes: int, edges: np.ndarray, most: int) -> list[int]:
             if len(best) == most:
                 break
     return best
+
+
+def nodes_of(query: np.ndarray, relations: np.ndarray) -> np.ndarray:
+    """Return the number of nodes of every graph, int64 [Q].
+
+    The last nodes do not count if they are given and have no neighbours: small graphs have them among larger ones.
+
+    Args:
+        query: uint8 [Q, R], 0 = blank.
+        relations: int16 [Q, M, 2], -1 for padding.
+    """
+    used = np.concatenate([query == 0, np.zeros((len(query), 1), bool)], 1)
+    np.put_along_axis(used, relations.reshape(len(relations), -1).astype(np.int64), True, 1)  # -1 is the last column
+    return np.maximum(query.shape[1] - used[:, -2::-1].argmax(1), 1) * used[:, :-1].any(1)
+
+
+def degrees_of(query: np.ndarray, relations: np.ndarray) -> np.ndarray:
+    """Return the mean degree of every graph, float64 [Q]; the arguments are those of ``nodes_of``."""
+    return 2 * (relations[..., 0] >= 0).sum(1) / np.maximum(nodes_of(query, relations), 1)

@@ -29,7 +29,7 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
     updates = {"nqueens": 8_000, "futoshiki": 2_000, "sudoku": 9_000}[task]
     # Only the Sudoku data lists some of the solutions instead of all.
     partial = task == "sudoku"
-    return _ours(
+    return ours(
         task,
         objective,
         updates,
@@ -42,10 +42,11 @@ def equivariant(task: str, objective: ObjectiveName) -> Settings:
 def with_checker(objective: ObjectiveName) -> Settings:
     """Our network on Sudoku, trained with the rules checker: valid answers join the listed solutions."""
     recipe = f"sudoku/{objective}/equivariant-checker"
-    return _ours("sudoku", objective, 3_000, recipe=recipe, reveal=0.5, discover=True)
+    return ours("sudoku", objective, 3_000, recipe=recipe, reveal=0.5, discover=True)
 
 
-def _ours(task: str, objective: ObjectiveName, updates: int, **others: Any) -> Settings:
+def ours(task: str, objective: ObjectiveName, updates: int, **others: Any) -> Settings:
+    """Our network with its usual width, steps and optimiser, for a GPU."""
     return Settings(
         task=task,
         objective=objective,
@@ -73,15 +74,16 @@ def _ours(task: str, objective: ObjectiveName, updates: int, **others: Any) -> S
 def tiny(task: str, objective: ObjectiveName) -> Settings:
     """Our network on 8 queens, Futoshiki 4x4 or Sudoku 4x4: a minute on two CPU cores."""
     updates = {"nqueens": 800, "futoshiki": 400, "sudoku": 300}[task]
-    return _small(task, objective, updates, f"{task}/{objective}/tiny")
+    return small(task, objective, updates, f"{task}/{objective}/tiny")
 
 
 def own_task(task: str, objective: ObjectiveName) -> Recipe:
     """Our network on a task of the user's, of a size for two CPU cores; its data is that of the task's usual size."""
-    return usual(_small(task, objective, 500, f"{task}/{objective}/equivariant"))
+    return usual(small(task, objective, 500, f"{task}/{objective}/equivariant"))
 
 
-def _small(task: str, objective: ObjectiveName, updates: int, recipe: str) -> Settings:
+def small(task: str, objective: ObjectiveName, updates: int, recipe: str) -> Settings:
+    """Our network in a size for two CPU cores."""
     return Settings(
         recipe=recipe,
         task=task,
