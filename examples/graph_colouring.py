@@ -20,7 +20,7 @@ def colouring(colours: int) -> Problem:
         for a, b in EDGES
         for colour in range(colours)
     ]
-    return Problem("colouring", colours, variables=10, values=colours, rules=tuple(rules))
+    return Problem("petersen", colours, variables=10, values=colours, rules=tuple(rules))
 
 
 def parse(text: str) -> Query:
@@ -45,7 +45,7 @@ def draw(
     return "  ".join(f"{node}:{NAMES[v - 1] if v else '.'}" for node, v in enumerate(values))
 
 
-TASK = Task("colouring", colouring, parse, format_line, draw)
+TASK = Task("petersen", colouring, parse, format_line, draw)
 
 if __name__ == "__main__":
     check_task(TASK, [1, 2, 3, 4])

@@ -23,6 +23,7 @@ from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
 from reproduction.figures import page_charts, results_chart
+from reproduction.graphs import graph_tables
 from reproduction.literal import literal_charts, literal_runs, literal_tests
 from reproduction.ours import each_run, fixed_givens, main_table, objectives, same_queries
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
@@ -105,6 +106,7 @@ def our_tables(grid: Grid) -> list[Table]:
     )
     return [
         *(table(grid) for table in (*tables, our_repeated)),
+        *graph_tables(grid),
         replace(rest, name="our-other-data", title=f"Our network: {rest.title.lower()}"),
     ]
 

@@ -242,7 +242,7 @@ def test_demo(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["count", "chess", "x"], "task: expected one of nqueens, futoshiki, sudoku, got 'chess'"),
+        (["count", "chess", "x"], "task: expected one of nqueens, futoshiki, sudoku, colouring, got 'chess'"),
         (["count", "sudoku", "missing.txt"], "'missing.txt' is neither a file nor a query"),
         (["data", "show", "missing"], "missing is not a file"),
         (["data", "nqueens", "--size", "8", "--blanks", "9", "--out", "x"], "blanks: expected 0 to 8"),

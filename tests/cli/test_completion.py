@@ -72,7 +72,7 @@ def test_recipes_tasks_and_files(complete):
     assert complete("train", "sudoku/minloss/t") == [name for name in names if name.startswith("sudoku/minloss/t")]
     assert complete("train", "--recipes", "t") == ["table-2", "tiny", "transformer"]
     assert [name for name in complete("sweep", "") if "/" in name] == names
-    assert complete("solve", "") == ["nqueens", "futoshiki", "sudoku", *complete("evaluate", "")]
+    assert complete("solve", "") == ["nqueens", "futoshiki", "sudoku", "colouring", *complete("evaluate", "")]
     assert complete("count", "sud") == ["sudoku", "sudokus.txt"]
 
 

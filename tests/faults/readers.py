@@ -14,6 +14,7 @@ import torch
 from oneofmany.cli.evaluate import evaluate
 from oneofmany.cli.reading import read_queries
 from oneofmany.data import Dataset
+from oneofmany.data.colouring import build_colouring
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.pairs import export_parquet, import_pairs
@@ -81,6 +82,7 @@ def _data(folder: Path) -> list[Dataset]:
         "sudoku-dev": build_sudoku(12, "dev", seed=2, size=4, givens=(8, 12), ms_queries=4, listed=9),
         "nqueens": build_nqueens(6, 3, 9, seed=1),
         "futoshiki": build_futoshiki(4, 8, 3, 9, seed=1),
+        "colouring": build_colouring(9, (4, 6), seed=1),
     }
     for name, one in made.items():
         one.save(folder / f"{name}.safetensors")
@@ -138,6 +140,7 @@ OTHER_TEXTS = {
     ],
     "nqueens": ["..5...2...", ",,5,,,,2,,,", ". Q . .\n. . . .\n. . . .\n. . . .", " ".join("." * 64), "1 2 3 4 255"],
     "futoshiki": [".1.. r1c1<r1c2 r2c2>r1c2", "1 < .\n^\n.   .", "." * 81 + " r1c1<r9c9 r2c2>r3c3", "." * 625],
+    "colouring": ["k=3 n=5 1-2 2-3 1=2", "c of a file\np edge 3 2\nc colours 4\ne 1 2\ne 2 3\nn 1 4\n", "1-2 2-3 3-1"],
 }
 
 

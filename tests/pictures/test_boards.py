@@ -12,6 +12,7 @@ from oneofmany.exact import solve
 from oneofmany.files import FileError
 from oneofmany.pictures import Board, boards_png, boards_svg, save_boards
 from oneofmany.pictures.boards import shapes_of
+from oneofmany.pictures.graphs import node_places
 from oneofmany.pictures.shapes import Outline, Words
 from oneofmany.problems import Problem, Rule, read_queries
 
@@ -130,3 +131,47 @@ def test_show_writes_pictures(tmp_path, capsys):
     # Givens that contradict each other are marked.
     assert run(["show", "nqueens", "3 3 . . . . . .", "--svg", str(svg), "--force"]) == 0
     assert "2 of them break a rule" in svg.read_text()
+
+
+# ---- graphs ----------------------------------------------------------------------------------------------------------
+
+CYCLE = "k=3 1-2 2-3 3-4 4-5 5-1"
+
+
+def test_neighbours_are_drawn_close_together():
+    places = node_places(6, read_queries("colouring", "1-2 2-3 3-4 4-5 5-6")[0].relations)
+    length = np.sqrt(((places[:, None] - places[None]) ** 2).sum(-1))
+    assert np.allclose(length, np.abs(np.arange(6)[:, None] - np.arange(6)), atol=0.3)  # a path is nearly straight
+    cycle = node_places(5, read_queries("colouring", CYCLE)[0].relations)
+    sides = np.sqrt(((cycle - np.roll(cycle, 1, 0)) ** 2).sum(-1))
+    assert np.allclose(sides, sides[0], rtol=1e-3)
+    for nodes, edges in ((1, "n=1"), (2, "n=2"), (2, "1-2"), (4, "n=4 1-2")):
+        found = node_places(nodes, read_queries("colouring", edges)[0].relations)
+        assert found.shape == (nodes, 2)
+        assert len(np.unique(found.round(3), axis=0)) == nodes
+
+
+def test_a_graph_shows_colours_givens_and_broken_edges():
+    (query,) = read_queries("colouring", f"{CYCLE} 1=1")
+
+    def board(values):
+        return Board(query.problem, np.array(values, np.uint8), query.relations, query.values > 0)
+
+    _, _, shapes = shapes_of(board([1, 2, 1, 2, 3]))
+    assert [shape.text for shape in shapes if isinstance(shape, Words)] == ["1", "2", "1", "2", "3"]
+    assert [shape.bold for shape in shapes if isinstance(shape, Words)] == [True, False, False, False, False]
+    assert not any(shape.stroke == "wrong" for shape in shapes if isinstance(shape, Outline))
+    _, _, shapes = shapes_of(board([1, 1, 2, 3, 2]))
+    broken = [shape for shape in shapes if isinstance(shape, Outline) and shape.stroke == "wrong"]
+    assert [shape.closed for shape in broken] == [False, True, True]  # an edge and its two ends
+    svg = boards_svg([[board([1, 1, 2, 3, 2])]])
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    assert ".f-paper{" in svg
+    assert svg == boards_svg([[board([1, 1, 2, 3, 2])]])
+    assert ".f-paper{" not in boards_svg([[answered("sudoku")]])
+
+
+def test_nodes_that_only_larger_graphs_have_are_not_drawn():
+    (query,) = read_queries("colouring", "n=5 1-2 4=1 5=1")
+    _, _, shapes = shapes_of(Board(query.problem, query.values, query.relations))
+    assert sum(isinstance(shape, Outline) and shape.fill == "paper" for shape in shapes) == 3

@@ -15,6 +15,8 @@ from oneofmany.tensor_files import read_tensors
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden.safetensors"
+PLAYED = ("nqueens", "futoshiki", "sudoku")
+"""The tasks of the page."""
 
 
 def encoded(array):

@@ -15,7 +15,13 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "graph_colouring.py"
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"), [("nqueens", [1, 2, 3, 4, 6, 8]), ("futoshiki", [1, 2, 3, 4]), ("sudoku", [1, 4, 6, 9])]
+    ("name", "sizes"),
+    [
+        ("nqueens", [1, 2, 3, 4, 6, 8]),
+        ("futoshiki", [1, 2, 3, 4]),
+        ("sudoku", [1, 4, 6, 9]),
+        ("colouring", [1, 2, 4]),
+    ],
 )
 def test_our_tasks(name, sizes):
     check_task(TASKS[name], sizes)

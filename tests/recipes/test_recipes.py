@@ -201,12 +201,12 @@ def test_the_grids_are_whole():
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
         task = name.split("/")[0].removesuffix("-hard")
-        assert set(data_of(name)) <= (NAMED.keys() if task in TASKS else {""})
+        assert set(data_of(name)) <= (NAMED.keys() if task in (*TASKS, "colouring") else {""})
         assert known[name].task == task
         assert known[name].objective == name.split("/")[1].split("-")[0]
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [*TASKS, "colouring"])
 @pytest.mark.parametrize("kind", ["equivariant", "tiny"])
 def test_our_objectives_differ_in_the_objective_alone(task, kind):
     budgets = set()
@@ -221,7 +221,7 @@ def test_our_objectives_differ_in_the_objective_alone(task, kind):
         # Sparing is for objectives that weight the listed solutions, if not all are listed.
         assert different - {"spare_settled"} <= allowed
         choosing = objective in ("ccloss", "minloss", "iexplr", "selectr")
-        assert settings.spare_settled == (kind == "equivariant" and task == "sudoku" and choosing)
+        assert settings.spare_settled == (kind == "equivariant" and task in ("sudoku", "colouring") and choosing)
     assert len(budgets) == 1  # every objective has the same number of updates
 
 

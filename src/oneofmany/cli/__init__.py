@@ -17,6 +17,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "nqueens": "oneofmany.cli.data:nqueens",
         "futoshiki": "oneofmany.cli.data:futoshiki",
         "sudoku": "oneofmany.cli.data:sudoku",
+        "colouring": "oneofmany.cli.graph_data:colouring",
         "build": "oneofmany.cli.own_data:build",
         "benchmark": "oneofmany.cli.data:benchmark",
         "cmudict": "oneofmany.cli.data_files:cmudict",

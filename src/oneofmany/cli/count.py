@@ -31,7 +31,7 @@ def count(
     Example: oneofmany count nqueens "3 . . . . . 2 ."
 
     Args:
-        task: nqueens, futoshiki, sudoku, or a task of your own.
+        task: nqueens, futoshiki, sudoku, colouring, or a task of your own.
         query: a query as text, a file of queries (docs/reading.md lists the formats), or - for standard input.
         limit: stop counting a query at this number; a line on stderr names every query that reaches it.
         size: number of rows and columns, if a text can be read in two sizes.

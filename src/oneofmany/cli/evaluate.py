@@ -39,6 +39,7 @@ def evaluate(
         option("{float32,bfloat16,float16}", "float32 on a CPU; on a GPU float16 for the NLM, bfloat16 for the others"),
     ] = None,
     patience: Annotated[int | None, option("N", "0")] = None,
+    by: Annotated[Literal["nodes", "degree"] | None, option("{nodes,degree}", "one table for all queries")] = None,
     name: Annotated[str | None, option("NAME", "the name of the data file")] = None,
     force: Flag = False,
     task_file: TaskFile = None,
@@ -71,6 +72,7 @@ def evaluate(
         precision: precision of the network's activations.
         patience: stop a query when its answer has not changed for this many steps; 0 never stops early.
             With 8, this is several times faster and almost never changes the answer.
+        by: of graphs: a table by number of nodes, or by nodes and mean degree, of those that can be coloured.
         name: name of the saved predictions. Unusual options are added to the default, as in nqueens-test-starts8.
         force: evaluate again and overwrite the saved predictions.
     """
@@ -104,8 +106,12 @@ def evaluate(
             )
         except torch.OutOfMemoryError:
             raise ValueError(f"--batch: the GPU does not have enough memory for {batch} queries at once") from None
+    rows = None if by is None else _by_graph(data, evaluated, by)
     if as_json:
-        print(json.dumps(as_dictionary(evaluated), indent=2))
+        more = {} if rows is None else {"by": rows}
+        print(json.dumps(as_dictionary(evaluated) | more, indent=2))
+    elif rows is not None:
+        print_graphs(evaluated, rows)
     else:
         print_scores(evaluated)
     if evaluated.changed:
@@ -148,6 +154,27 @@ def print_scores(evaluated: Evaluated) -> None:
     print_table(title, ["", "queries", *views], rows)
     if summary["coverage"] is not None:
         print(f"coverage: {about['starts']} answers contain {100 * summary['coverage']:.2f} % of a query's solutions")
+
+
+def _by_graph(data: Path, evaluated: Evaluated, by: Literal["nodes", "degree"]) -> list[dict[str, Any]]:
+    from oneofmany.data import Dataset
+    from oneofmany.evaluation.by_graph import by_graph
+
+    return by_graph(Dataset.load(data), evaluated.outcomes, by)
+
+
+def print_graphs(evaluated: Evaluated, rows: Sequence[dict[str, Any]]) -> None:
+    """Print a table of accuracies by the number of nodes of graphs, and by their mean degree."""
+    about, first = evaluated.about, rows[0]
+    views = {name: text for name, text in {"one": "one trajectory", **VIEWS}.items() if first[name] is not None}
+    names = ["nodes", *(["degree"] if "degree" in first else []), "graphs", "solvable", *views.values()]
+    table = []
+    for row in rows:
+        keys = [f"{row[name]:g}" if row[name] is not None else "all" for name in ("nodes", "degree") if name in row]
+        table.append([*keys, row["graphs"], row["one"]["total"], *(row[view] for view in views)])
+    data, steps = about["data"], about["steps"]
+    how = [f"{about['network']} network", f"{steps} steps", f"{about['starts']} start{'s' * (about['starts'] > 1)}"]
+    print_table(f"{data['name']}: {data['queries']:,} graphs, {', '.join(how)}; % of solvable graphs", names, table)
 
 
 def print_table(title: str, names: list[str], rows: Iterable[Sequence[Any]]) -> None:

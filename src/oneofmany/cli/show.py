@@ -46,7 +46,7 @@ def show(
     Example: oneofmany show nqueens ". . . . . . . ." --settling settling.svg
 
     Args:
-        source: a data file, or a task (nqueens, futoshiki, sudoku, your own) followed by a query.
+        source: a data file, or a task (nqueens, futoshiki, sudoku, colouring, your own) followed by a query.
         query: with a task: a query as text, a file of queries (docs/reading.md lists the formats), or - for stdin.
         rows: with a data file: the numbers of the queries to draw, counted from 0.
         number: with a data file and without --rows: the number of queries to draw.

@@ -66,7 +66,7 @@ def solve(
     network's probability; network or exact; the line number of the query; and the number of solutions.
 
     Args:
-        task: nqueens, futoshiki, sudoku, or a task of your own.
+        task: nqueens, futoshiki, sudoku, colouring, or a task of your own.
         query: a query as text, a file of queries (docs/reading.md lists the formats), or - for standard input.
         answer: who answers: only the network, only the exact enumerator, or both:
             the enumerator answers if the network's answer is not valid or the network cannot answer the query.

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from oneofmany.data.colouring import build_benchmark_colouring, build_colouring
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.futoshiki import build_futoshiki
+from oneofmany.data.graphs import SIZES as NODES
 from oneofmany.data.hard_sudoku import build_hard_sudoku
 from oneofmany.data.large_sudoku import build_large_sudoku
 from oneofmany.data.nqueens import build_completions, build_nqueens
@@ -96,6 +98,21 @@ LARGE: dict[str, Callable[..., Dataset]] = {
 }
 """Large Sudokus with few givens: test sets by the number of givens, and 16x16 to train on."""
 
+COLOURING: dict[str, Callable[..., Dataset]] = {
+    **{
+        f"colouring-{colours}{name}-{part}": partial(build_benchmark_colouring, colours, part, sizes)
+        for colours in (3, 5)
+        for name, sizes in (("", NODES), ("-small", NODES[:2]))
+        for part in SPLITS
+    },
+    **{
+        f"colouring-{colours}-size-{nodes}-test": partial(build_benchmark_colouring, colours, "test", (nodes,))
+        for colours in (3, 5)
+        for nodes in NODES
+    },
+}
+"""The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, of 16 and 32 nodes, and of each size."""
+
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
     **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
@@ -104,10 +121,14 @@ TINY: dict[str, Callable[..., Dataset]] = {
         f"sudoku-tiny-{s}": partial(build_sudoku, n, s, seed=seed, size=4, givens=(4, 7), listed=50)
         for s, n, seed in _SPLITS
     },
+    **{
+        f"colouring-tiny-{s}": partial(build_colouring, n, (7, 8, 9, 10), 3, s, seed, degrees=(2, 4))
+        for s, n, seed in _SPLITS
+    },
 }
-"""Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
+"""Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4, graphs of 7 to 10 nodes."""
 
-NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | LARGE | TINY
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | LARGE | COLOURING | TINY
 """All datasets by name."""
 
 

@@ -1,7 +1,9 @@
-"""Exact enumeration and counting of solutions, ratings of Sudokus, and symmetry classes."""
+"""Exact enumeration and counting of solutions, random and local searches, ratings of Sudokus, and symmetry classes."""
 
 from oneofmany.exact.each import solve_each
 from oneofmany.exact.enumerator import LIMIT, Solutions, count, solve
 from oneofmany.exact.rating import Ratings, rate
+from oneofmany.exact.sampling import Samples, sample
+from oneofmany.exact.tabu import colour
 
-__all__ = ["LIMIT", "Ratings", "Solutions", "count", "rate", "solve", "solve_each"]
+__all__ = ["LIMIT", "Ratings", "Samples", "Solutions", "colour", "count", "rate", "sample", "solve", "solve_each"]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from oneofmany.exact.cores import usable_cores
-from oneofmany.exact.kernel import Structure, search
+from oneofmany.exact.kernel import ANY_RULE, IN_ORDER, SHUFFLED, Structure, search
 from oneofmany.exact.sums import Sums, sums_of
+from oneofmany.exact.threads import on_threads
 from oneofmany.problems import Problem
 
 LIMIT = 1_000_000
@@ -24,7 +23,6 @@ SHORT = 2**26
 ROOM, MEMORY = 1024, 2**25
 """At most this many solutions per query, and bytes in all, are listed while they are counted."""
 NO_LIMIT = 2**62
-PAUSE = 0.25
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,7 @@ def solve(
     seconds: float | None = None,
     branches: int | None = None,
     threads: int | None = None,
+    any_rule: bool = False,
 ) -> Solutions:
     """Find all solutions of every query, up to ``limit``.
 
@@ -102,10 +101,12 @@ def solve(
         branches: stop the search of a query after this many branches (some microseconds each). Unlike ``seconds``, the
             result is the same on every machine.
         threads: the number of threads; by default one per core that this process may use.
+        any_rule: with ``seed``, branch on any of the rules with the fewest open choices instead of the first of them,
+            so that searches with different seeds differ more.
     """
     if keep is not None and (keep < 0 or (keep and seed is None)):
         raise ValueError(f"keep: expected at least 0 solutions to list, and a seed to draw them, got {keep} and {seed}")
-    work = _Work(problem, queries, relations, limit, seconds, branches, threads)
+    work = Work(problem, queries, relations, limit, seconds, branches, threads, any_rule)
     Q, most = len(work.queries), limit if keep is None else min(limit, keep)
     # Few solutions are listed while they are counted; queries with more of them are searched again.
     room = np.full(Q, min(most, ROOM, MEMORY // (problem.variables * max(1, Q))))
@@ -125,7 +126,7 @@ def solve(
     return Solutions(total, np.searchsorted(owner, np.arange(Q + 1)), solutions, finished)
 
 
-class _Work:
+class Work:
     """The checked arguments of a search, which runs in chunks on threads (the kernel releases the interpreter lock)."""
 
     def __init__(
@@ -137,6 +138,7 @@ class _Work:
         seconds: float | None,
         branches: int | None,
         threads: int | None,
+        any_rule: bool = False,
     ) -> None:
         R, V = problem.variables, problem.values
         queries = np.asarray(queries)
@@ -162,7 +164,7 @@ class _Work:
         self.relations = np.ascontiguousarray(relations, np.int16)
         self.branches = NO_LIMIT if branches is None else branches
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
-        self.threads = threads or usable_cores()
+        self.threads, self.any_rule = threads or usable_cores(), any_rule
 
     @property
     def late(self) -> bool:
@@ -184,8 +186,9 @@ class _Work:
         structure, sums, full_words = _structure(self.problem)
         every = len(self.queries) == N
         queries, relations = (x if every else x[rows] for x in (self.queries, self.relations))
-        seeds = _seeds(seed or 0, len(self.queries))[rows]
+        seeds = seeds_of(seed or 0, len(self.queries))[rows]
         stop = np.zeros(1, np.uint8)
+        order = IN_ORDER if seed is None else ANY_RULE if self.any_rule else SHUFFLED
 
         def part(start: int, end: int, branches: int) -> None:
             chunk = slice(start, end)
@@ -198,7 +201,7 @@ class _Work:
                 self.limit,
                 branches,
                 stop,
-                seed is not None,
+                order,
                 seeds[chunk],
                 total[chunk],
                 finished.view(np.uint8)[chunk],
@@ -217,35 +220,15 @@ class _Work:
             chunks = [(row, row + 1) for row in np.flatnonzero(~finished).tolist() if self.branches > min(short)]
         else:
             part(0, 0, 0)  # compile or load the kernel in this thread, where Ctrl-C interrupts it
-        self._on_threads(part, chunks, stop)
+        on_threads(part, [(*chunk, self.branches) for chunk in chunks], self.threads, stop, self.deadline)
         owner = np.repeat(rows, room)
         if len(owner):
             filled = np.arange(len(owner)) - np.repeat(offsets[:-1], room) < np.repeat(total, room)
             owner, solutions = owner[filled], solutions[filled]
         return total, finished, owner, solutions
 
-    def _on_threads(
-        self, part: Callable[[int, int, int], None], chunks: list[tuple[int, int]], stop: np.ndarray
-    ) -> None:
-        """Search chunks on threads. This one only waits, because it cannot answer Ctrl-C inside of the kernel."""
-        if not chunks or self.late:
-            return
-        pool = ThreadPoolExecutor(min(self.threads, len(chunks)))
-        futures = [pool.submit(part, *chunk, self.branches) for chunk in chunks]
-        try:
-            # Some systems do not interrupt a wait, so it is never long.
-            while wait(futures, timeout=max(0, min(PAUSE, self.deadline - time.monotonic()))).not_done:
-                if self.late:
-                    break
-        finally:
-            stop[0] = 1
-            pool.shutdown(cancel_futures=True)
-        for future in futures:
-            if not future.cancelled():
-                future.result()
 
-
-def _seeds(seed: int, n: int) -> np.ndarray:
+def seeds_of(seed: int, n: int) -> np.ndarray:
     """Return one non-zero uint64 for every query, from the seed and the query's index (splitmix64)."""
     with np.errstate(over="ignore"):
         z = np.uint64(seed % 2**63) * np.uint64(0xD1B54A32D192ED03) + np.arange(1, n + 1, dtype=np.uint64) * np.uint64(

@@ -42,6 +42,8 @@ NO_WORD = np.uint64(2**64 - 1)
 FAILED = -1
 LOOK = 64
 """Branches of a search between two looks at the flag that stops it."""
+IN_ORDER, SHUFFLED, ANY_RULE = 0, 1, 2
+"""The order of a search: fixed; values at random; values, and rules among equals, at random."""
 
 
 @njit(cache=True, nogil=True)
@@ -173,13 +175,13 @@ def _remove_if_open(choice, s, open_words, done, queue, tail):
 
 
 @njit(cache=True, nogil=True)
-def _branch(s, open_words, undecided, shuffled, random):
+def _branch(s, open_words, undecided, order, random):
     """A choice to try, from an exactly-one rule with the fewest open choices, and the first undecided word.
 
     All exactly-one words below ``undecided`` are decided. Every variable has an exactly-one rule, so as long as a
     variable is open, one of these rules is undecided. Wide rules are considered only if all others are decided.
     """
-    best, fewest, first = np.int64(-1), np.int64(1 << 30), undecided
+    best, fewest, first, equal = np.int64(-1), np.int64(1 << 30), undecided, 1
     for word in range(undecided, np.int64(s.exact)):
         bits = open_words[word]
         if bits & (bits - np.uint64(1)):
@@ -187,9 +189,13 @@ def _branch(s, open_words, undecided, shuffled, random):
                 first = word
             left = np.int64(number_of_bits(bits))
             if left < fewest:
-                best, fewest = word, left
-                if left == 2:
+                best, fewest, equal = word, left, 1
+                if left == 2 and order != ANY_RULE:
                     break
+            elif left == fewest and order == ANY_RULE:
+                equal += 1
+                if below(random, equal) == 0:
+                    best = word
     end = best + 1
     if best < 0:
         first = np.int64(s.exact)
@@ -200,7 +206,7 @@ def _branch(s, open_words, undecided, shuffled, random):
                     left += np.int64(number_of_bits(open_words[word]))
                 if 1 < left < fewest:
                     best, end, fewest = np.int64(s.words_of_rule[rule]), np.int64(s.words_of_rule[rule + 1]), left
-    skip = below(random, fewest) if shuffled else 0
+    skip = below(random, fewest) if order else 0
     for word in range(best, end):
         rest = open_words[word]
         while rest:
@@ -230,7 +236,7 @@ def _narrow(s, query, pairs, open_words, done, queue, tail):
 
 @njit(cache=True, nogil=True)
 def search(
-    s, sums, full_words, queries, pairs, limit, branches, stop, shuffled, seeds, total, finished, offsets, solutions
+    s, sums, full_words, queries, pairs, limit, branches, stop, order, seeds, total, finished, offsets, solutions
 ):
     """Enumerate the solutions of every query, up to ``limit`` per query.
 
@@ -240,7 +246,8 @@ def search(
 
     queries: uint8 [Q, R]. pairs: int16 [Q, M, 2]. full_words: uint64 [W], the state before any given. total: int64 [Q],
     filled in. solutions: uint8 [S, R], filled in: rows offsets[q] to offsets[q+1] are the listed solutions of query q,
-    a uniform sample if there are more (reservoir sampling). seeds: uint64 [Q], for the order and the sample.
+    a uniform sample if there are more (reservoir sampling). order: IN_ORDER, SHUFFLED or ANY_RULE. seeds: uint64 [Q],
+    for the order and the sample.
     """
     variables = queries.shape[1]
     depth = variables + 1
@@ -310,7 +317,7 @@ def search(
                             finished[q] = False
                             break
                     free -= 1
-                    choice, first = _branch(s, open_words[level], undecided[level], shuffled, random)
+                    choice, first = _branch(s, open_words[level], undecided[level], order, random)
                     undecided[level] = first
                     tried[level] = choice
                     open_words[level + 1] = open_words[level]

@@ -11,6 +11,7 @@ Example::
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from oneofmany.pictures.graphs import node_places
 from oneofmany.pictures.shapes import Outline, Shape, Words, png_of, rectangle, svg_of
 from oneofmany.pictures.themes import DARK, LIGHT, save_picture
 from oneofmany.problems import Problem, find_task
@@ -33,6 +35,10 @@ TITLE = 24.0
 COLOURS = ("ink", "muted", "line", "right", "wrong")
 CROWN = ((3, 22), (1, 7), (7.5, 13), (12.5, 3), (17.5, 13), (24, 7), (22, 22))
 """A queen in a box of 25 by 25."""
+NODE, EDGE = 13.0, 62.0
+"""The radius of a node of a graph, and about the length of its edges."""
+HUES = ("minloss", "unique", "iexplr", "ccloss", "selectr", "random", "naive")
+"""Colours of the theme for the colours of nodes, which also have numbers; further ones are muted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +120,11 @@ def is_grid(problem: Problem) -> bool:
     """Whether the variables are the cells of a square; otherwise they are rows, with a column for every value."""
     square = (problem.variables, problem.values) == (problem.size**2, problem.size)
     return square and problem.task != "nqueens" and names_of(problem) is None
+
+
+def is_graph(problem: Problem) -> bool:
+    """Whether the variables are the nodes of a graph: relations a != b are its edges."""
+    return problem.relation_kind is not None and problem.relation == "!="
 
 
 def names_of(problem: Problem) -> Names | None:
@@ -216,6 +227,8 @@ def _futoshiki(board: Board) -> Layout:
 
 def shapes_of(board: Board) -> tuple[float, float, list[Shape]]:
     """Width and height of a board, and its shapes in the order in which they are painted."""
+    if is_graph(board.problem):
+        return _graph(board)
     plan = layout(board)
     below: list[Shape] = []
     symbols: list[Shape] = []
@@ -230,6 +243,39 @@ def shapes_of(board: Board) -> tuple[float, float, list[Shape]]:
             symbols.append(Outline(frame, stroke="wrong", width=2.2))
         symbols.append(symbol_of(board.problem, v, value, colour, board.is_given(v)))
     return plan.wide, plan.high, plan.fields + below + symbols + plan.over
+
+
+def _graph(board: Board) -> tuple[float, float, list[Shape]]:
+    """Nodes in their colours with the colours' numbers; givens have a thick outline, and broken edges are wrong."""
+    nodes = board.problem.variables
+    # Nodes that a graph does not have, only larger ones of the same data, are given and have no neighbours.
+    while nodes > 1 and board.values[nodes - 1] and not any(nodes - 1 in pair for pair in board.pairs):
+        nodes -= 1
+    at = (EDGE * node_places(nodes, np.array(board.pairs, np.int16).reshape(-1, 2)) + NODE + 2).round(1)
+    shapes: list[Shape] = []
+    for pair in board.pairs:
+        wrong = pair in board.broken[1]
+        ends = tuple((float(at[v, 0]), float(at[v, 1])) for v in pair)
+        shapes.append(Outline(ends, stroke="wrong" if wrong else "muted", width=3.0 if wrong else 1.2, closed=False))
+    for v in range(nodes):
+        x, y, value = float(at[v, 0]), float(at[v, 1]), int(board.values[v])
+        shapes.append(Outline(_circle(x, y), "paper"))
+        hue = HUES[value - 1] if 1 <= value <= len(HUES) else "muted" if value else ""
+        outline = "wrong" if v in board.broken[0] else "ink"
+        if hue:
+            shapes.append(Outline(_circle(x, y), hue, opacity=0.35))
+        width = 2.6 if board.is_given(v) or outline == "wrong" else 1.0
+        shapes.append(Outline(_circle(x, y), stroke=outline, width=width))
+        if value:
+            shapes.append(Words(x, y, 13, str(value), "ink", board.is_given(v)))
+    wide, high = (float(side) + NODE + 2 for side in at.max(0))
+    return wide, high, shapes
+
+
+def _circle(x: float, y: float) -> tuple[tuple[float, float], ...]:
+    """The corners of a polygon that looks like a circle."""
+    angles = [2 * math.pi * k / 24 for k in range(24)]
+    return tuple((round(x + NODE * math.cos(a), 1), round(y + NODE * math.sin(a), 1)) for a in angles)
 
 
 def _together(rows: Sequence[Sequence[Board]]) -> tuple[float, float, list[Shape], str]:
@@ -253,7 +299,8 @@ def _together(rows: Sequence[Sequence[Board]]) -> tuple[float, float, list[Shape
 def boards_svg(rows: Sequence[Sequence[Board]]) -> str:
     """Boards as an SVG file that follows the reader's light or dark mode; each inner list is a row of the picture."""
     wide, high, shapes, words = _together(rows)
-    return svg_of(shapes, wide, high, words, COLOURS)
+    more = (*HUES, "paper") if any(is_graph(board.problem) for row in rows for board in row) else ()
+    return svg_of(shapes, wide, high, words, (*COLOURS, *more))
 
 
 def boards_png(rows: Sequence[Sequence[Board]], dark: bool = False) -> bytes:

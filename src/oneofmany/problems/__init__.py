@@ -1,4 +1,4 @@
-"""Problems: choices, rules, the checker, and the three tasks of the paper."""
+"""Problems: choices, rules, the checker, and the tasks: three of the paper, and graph colouring."""
 
 from oneofmany.problems.batch import Batch
 from oneofmany.problems.givens import Conflict, conflicts, rules_kept
@@ -20,6 +20,7 @@ from oneofmany.problems.tasks import (
     task_named,
     use_task_file,
 )
+from oneofmany.problems.tasks.colouring import colouring
 from oneofmany.problems.tasks.futoshiki import futoshiki
 from oneofmany.problems.tasks.nqueens import nqueens
 from oneofmany.problems.tasks.sudoku import sudoku
@@ -39,6 +40,7 @@ __all__ = [
     "all_different",
     "cage",
     "check_source",
+    "colouring",
     "conflicts",
     "domain",
     "find_task",

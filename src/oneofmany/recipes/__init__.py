@@ -9,6 +9,7 @@
 * ``pairs/OBJECTIVE``: the same on your own imported fill-in data.
 * ``sequences/OBJECTIVE``, ``sequences/OBJECTIVE/ctc``: an encoder-decoder, and CTC, on your own imported sequences.
 * ``TASK/OBJECTIVE/tiny``: our network on small boards, a minute on a laptop.
+* ``colouring/OBJECTIVE/equivariant``: our network on graphs; ``.../5-colours`` and ``.../all-sizes`` change the data.
 
 A task of your own has the recipes ``TASK/OBJECTIVE/equivariant``, of a size for two CPU cores.
 
@@ -24,6 +25,8 @@ from functools import cache
 from oneofmany.problems import TASKS, find_task
 from oneofmany.recipes.ablations import ablation_recipes
 from oneofmany.recipes.base import Recipe
+from oneofmany.recipes.graphs import TASK as GRAPHS
+from oneofmany.recipes.graphs import graph_recipes
 from oneofmany.recipes.grid import tuning
 from oneofmany.recipes.hard import hard_recipes
 from oneofmany.recipes.ours import our_recipes, own_task
@@ -37,14 +40,14 @@ __all__ = ["SEEDS", "Recipe", "data_of", "matching", "recipe", "recipes", "tunin
 
 
 def _table() -> dict[str, Recipe]:
-    objectives = (*OBJECTIVES, "rules")
-    own = [own_task(task, objective) for task in TASKS if task not in PAPER_TASKS for objective in objectives]
+    ours, objectives = {*PAPER_TASKS, GRAPHS}, (*OBJECTIVES, "rules")
+    own = [own_task(task, objective) for task in TASKS if task not in ours for objective in objectives]
     return _package() | {one.name: one for one in own}
 
 
 @cache
 def _package() -> dict[str, Recipe]:
-    ours = (*our_recipes(), *hard_recipes(), *recipes_without_rules(), *ablation_recipes())
+    ours = (*our_recipes(), *hard_recipes(), *graph_recipes(), *recipes_without_rules(), *ablation_recipes())
     every = (*paper_recipes(), *table_2_recipes(), *ours)
     return {one.name: one for one in every}
 

@@ -9,12 +9,13 @@ from functools import cache
 from pathlib import Path
 
 from oneofmany.recipes import matching, recipes
+from oneofmany.recipes.graphs import TASK as GRAPHS
 from oneofmany.recipes.paper import TASKS
 
 GROUPS = {
     "tiny": "Our network on small boards: a minute on a laptop",
     "equivariant": "Our network",
-    "equivariant-checker": "Our network on Sudoku, trained with the rules checker",
+    "equivariant-checker": "Our network on Sudoku and graphs, trained with the rules checker",
     "equivariant-flags": "Our network, with inequalities as flags of cells, not rules (an ablation)",
     "transformer": "A recurrent Transformer that is given no rules",
     "table-2": "Table 2 of the paper, with the settings of our published numbers",
@@ -69,7 +70,7 @@ def measured() -> dict[str, Measured]:
 def line_of(name: str) -> str:
     """One line about a recipe: name, network, what it needs, minutes and accuracy; two lines if the name is long."""
     settings, found = recipes()[name], measured().get(name)
-    small = name.endswith("/tiny") or settings.task not in TASKS
+    small = name.endswith("/tiny") or settings.task not in (*TASKS, GRAPHS)
     needs = ("CPU" if small else "GPU") + (" *" if settings.discover else "")
     minutes = "- " if found is None else f"{found.minutes:.1f}{'+' if found.pretrained else ' '}"
     accuracy = "-" if found is None or found.accuracy is None else f"{found.accuracy:.2f}"

@@ -74,15 +74,16 @@ def ours(task: str, objective: ObjectiveName, updates: int, **others: Any) -> Se
 def tiny(task: str, objective: ObjectiveName) -> Settings:
     """Our network on 8 queens, Futoshiki 4x4 or Sudoku 4x4: a minute on two CPU cores."""
     updates = {"nqueens": 800, "futoshiki": 400, "sudoku": 300}[task]
-    return _small(task, objective, updates, f"{task}/{objective}/tiny")
+    return small(task, objective, updates, f"{task}/{objective}/tiny")
 
 
 def own_task(task: str, objective: ObjectiveName) -> Recipe:
     """Our network on a task of the user's, of a size for two CPU cores; its data is that of the task's usual size."""
-    return usual(_small(task, objective, 500, f"{task}/{objective}/equivariant"))
+    return usual(small(task, objective, 500, f"{task}/{objective}/equivariant"))
 
 
-def _small(task: str, objective: ObjectiveName, updates: int, recipe: str) -> Settings:
+def small(task: str, objective: ObjectiveName, updates: int, recipe: str) -> Settings:
+    """Our network in a size for two CPU cores."""
     return Settings(
         recipe=recipe,
         task=task,

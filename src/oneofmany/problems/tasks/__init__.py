@@ -1,4 +1,4 @@
-"""The tasks of the paper, one module each, with the same functions, and tasks of the user's."""
+"""The tasks of the paper and graph colouring, one module each, with the same functions, and tasks of the user's."""
 
 from oneofmany.problems.tasks.known import TASKS, check_source, find_task, source_of, task_named, use_task_file
 from oneofmany.problems.tasks.lines import TextError

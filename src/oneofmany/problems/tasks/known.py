@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from oneofmany.problems.tasks import futoshiki, nqueens, sudoku
+from oneofmany.problems.tasks import colouring, futoshiki, nqueens, sudoku
 from oneofmany.problems.tasks.own import checked, load_task
 from oneofmany.problems.tasks.task import Source, Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (nqueens.TASK, futoshiki.TASK, sudoku.TASK)}
+TASKS: dict[str, Task] = {task.name: task for task in (nqueens.TASK, futoshiki.TASK, sudoku.TASK, colouring.TASK)}
 """The tasks that come with the package and those added to it, by name."""
 PACKAGE = tuple(TASKS)
 """The names of the tasks that come with the package."""

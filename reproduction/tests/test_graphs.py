@@ -1,0 +1,51 @@
+"""The tables of graph colouring, from made-up runs."""
+
+import numpy as np
+import pytest
+
+from oneofmany.data.graphs import SIZES
+from oneofmany.report import Grid
+from report.records import fake_evaluation, fake_record
+from reproduction.graphs import SOLVABLE, graph_table
+from reproduction.tests.our_records import settings
+
+
+def evaluation(nodes, queries, right, **more):
+    valid = np.arange(queries) < right
+    name = f"colouring-3-size-{nodes}-test"
+    total, givens = np.full(queries, -1), np.full(queries, 2)
+    return fake_evaluation(valid, total, givens, task="colouring", size=nodes, name=name, checksum=name, **more)
+
+
+def record(evaluations):
+    return settings(fake_record("colouring/minloss/equivariant", 42, evaluations, network="equivariant"))
+
+
+def test_percentages_are_of_the_graphs_that_published_solvers_colour():
+    published = dict(zip(SIZES, SOLVABLE[3], strict=True))
+    queries = {nodes: published[nodes] - (nodes == 128) + 2 * (nodes == 256) for nodes in SIZES}
+    found = {str(nodes): evaluation(nodes, queries[nodes], 1_000 + nodes) for nodes in SIZES}
+    (row,) = graph_table(Grid.of([record(found)]), 3).rows
+    of = {nodes: max(published[nodes], queries[nodes]) for nodes in SIZES}
+    shares = [100 * (1_000 + nodes) / of[nodes] for nodes in SIZES]
+    assert [cell.numbers["accuracy"] for cell in row[2:-1]] == pytest.approx(shares)
+    assert of[128] == 2_781
+    assert of[256] == 2_987
+    assert row[-1].numbers["accuracy"] == pytest.approx(100 * (5_000 + sum(SIZES)) / sum(of.values()))
+    assert row[0].commands == ()
+    assert row[2].commands
+
+
+def test_starts_have_a_row_of_their_own_and_missing_sizes_no_sum():
+    valid = np.arange(100) < 60
+    several = {"starts": 8, "chosen": valid, "checked": np.arange(100) < 90}
+    found = {"a": evaluation(16, 100, 50), "b": evaluation(16, 100, 60, **several)}
+    rows = graph_table(Grid.of([record(found)]), 3).rows
+    assert [row[1].text for row in rows] == [
+        "one trajectory",
+        "one trajectory",
+        "any of 8 starts, with the checker",
+    ]
+    assert [row[2].numbers["accuracy"] * 1_516 / 100 for row in rows] == pytest.approx([50, 60, 90])
+    assert all(cell.text == "" for row in rows for cell in row[3:])
+    assert not graph_table(Grid.of([]), 5).filled

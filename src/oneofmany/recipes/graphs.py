@@ -1,0 +1,62 @@
+"""Recipes of our network for graph colouring.
+
+``colouring/OBJECTIVE/equivariant`` trains on the benchmark's graphs of 16 and 32 nodes with 3 colours, with the same
+short budget for all objectives. ``.../5-colours``, ``.../all-sizes`` and ``.../all-sizes-5-colours`` change the data;
+``colouring/OBJECTIVE/equivariant-checker`` also learns from valid answers that are not listed, and
+``colouring/OBJECTIVE/tiny`` takes about a minute on two CPU cores. ``colouring/rules/equivariant`` is the baseline that
+has the rules instead of listed solutions, so nothing is revealed. None of them was tuned.
+"""
+
+from __future__ import annotations
+
+from oneofmany.recipes.base import Recipe
+from oneofmany.recipes.ours import ours, small
+from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
+
+TASK = "colouring"
+SHORT, LONG = 3_000, 12_000
+"""Updates on graphs of up to 32 nodes, and on graphs of all sizes."""
+
+
+def equivariant(objective: ObjectiveName, *, checker: bool = False) -> Settings:
+    """Our network on graphs, with the settings of Sudoku, whose data also lists only some of the solutions.
+
+    Graphs differ from batch to batch, so updates are not captured as a CUDA graph.
+    """
+    partial = not checker and objective in CHOOSING
+    return ours(
+        TASK,
+        objective,
+        SHORT,
+        recipe=f"{TASK}/{objective}/equivariant{'-checker' * checker}",
+        reveal=0.0 if objective == "rules" else 0.5 if checker else 0.8,
+        discover=checker,
+        spare_settled=partial,
+        capture=False,
+    )
+
+
+def _with_data(settings: Settings, colours: int, sizes: str) -> Recipe:
+    return Recipe(settings, f"{TASK}-{colours}{sizes}-train", f"{TASK}-{colours}{sizes}-dev")
+
+
+def graph_recipes() -> list[Recipe]:
+    """All recipes for graph colouring."""
+    found = []
+    every = [equivariant(objective) for objective in (*OBJECTIVES, "rules")]
+    every += [equivariant(objective, checker=True) for objective in CHOOSING]
+    for settings in every:
+        usual = _with_data(settings, 3, "-small")
+        two_phases = settings.second.updates > 0
+        # Pre-trainings and the second phase share the longer budget as they share the short one.
+        longer = {"first.updates": settings.first.updates * LONG // SHORT, "evaluate_every": LONG // 10}
+        longer |= {"second.updates": settings.second.updates * LONG // SHORT} if two_phases else {}
+        longer |= {"first.batch": 64, "second.batch": 64}
+        found += [
+            usual,
+            usual.changed("5-colours", train=f"{TASK}-5-small-train", dev=f"{TASK}-5-small-dev"),
+            usual.changed("all-sizes", longer, train=f"{TASK}-3-train", dev=f"{TASK}-3-dev"),
+            usual.changed("all-sizes-5-colours", longer, train=f"{TASK}-5-train", dev=f"{TASK}-5-dev"),
+        ]
+    tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
+    return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]
