@@ -40,7 +40,8 @@ __all__ = ["SEEDS", "Recipe", "data_of", "matching", "recipe", "recipes", "tunin
 
 
 def _table() -> dict[str, Recipe]:
-    ours, objectives = {*PAPER_TASKS, GRAPHS}, (*OBJECTIVES, "rules")
+    ours = {*PAPER_TASKS, GRAPHS}
+    objectives = (*OBJECTIVES, "rules")
     own = [own_task(task, objective) for task in TASKS if task not in ours for objective in objectives]
     return _package() | {one.name: one for one in own}
 
