@@ -64,17 +64,17 @@ def spent(work: Callable[[], object], device: str) -> float:
     return seconds(work, device) if device != "cpu" else timed(work, clock=time.process_time)[0]
 
 
-def train(device: str, size: int, repeats: int) -> None:
+def train(device: str, size: int, repeats: int, compiled: bool) -> None:
     gpu = device != "cpu"
     shared, own = (DeviceData(data, device) for data in datasets(2 * size, np.random.default_rng(0)))
     networks = [EquivariantNetwork(data.problem, width=64, steps=16).to(device) for data in (shared, own)]
     networks[1].load_state_dict(networks[0].state_dict())
     rows = torch.arange(4, device=device)
     torch.testing.assert_close(*(n(d.batch(rows)) for n, d in zip(networks, (shared, own), strict=True)))
-    if gpu:
+    if compiled:
         for network in networks:
             network.compile_step()
-    title = f"{size} Sudokus, 16 steps, {'compiled' if gpu else 'one thread'}"
+    title = f"{size} Sudokus, 16 steps{', compiled' * compiled}{'' if gpu else ', one thread'}"
     print(f"{title:50}{'ms an update':>14}{'ratio':>8}")
     one = update_time(networks[0], shared, size, repeats, device)
     each = update_time(networks[1], own, size, repeats, device)
@@ -148,9 +148,11 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch", type=int, default=None, help="512 on a GPU, 16 on a CPU")
     parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--compiled", action="store_true", help="compile the step on a CPU too")
     parser.add_argument("--solve", type=int, default=0, metavar="N", help="also answer N queries on a CPU (default: 0)")
     arguments = parser.parse_args()
-    train(arguments.device, arguments.batch or (16 if arguments.device == "cpu" else 512), arguments.repeats)
+    cpu = arguments.device == "cpu"
+    train(arguments.device, arguments.batch or (16 if cpu else 512), arguments.repeats, arguments.compiled or not cpu)
     if arguments.solve:
         rng = np.random.default_rng(1)
         solve("graphs of 16 nodes", graphs(arguments.solve, rng), Problem("graph", 16, 16, 3, (), own_kinds=("edge",)))
