@@ -24,8 +24,6 @@ LEAST = 0.05
 """A belief that is never larger is not drawn."""
 SURE = 0.8
 """From this belief on, the value of a cell is drawn large."""
-PATIENCE = 8
-"""An answer that has not changed for this many steps is the last one, as in ``oneofmany solve``."""
 SECONDS_A_STEP = 0.2
 SECONDS_AT_THE_END = 3.0
 CLOSE = 0.05
@@ -38,21 +36,16 @@ def beliefs(query: Query, network: str | Path | None = None, steps: int = 64, se
     Args:
         query: the query.
         network: a weights file, a run folder, or the name of a bundled network; that of the query's task by default.
-        steps: at most this many; fewer if the network is sure and its belief hardly changes, or if its answer has not
-            changed for 8 steps.
+        steps: at most this many; fewer if the network is sure of its answer and its belief hardly changes.
         seed: of the noise.
     """
     engine = load_for_cpu(oneofmany.weights_file(network or query.problem.task)).network
     arguments = query.problem, query.values[None], query.relations[None] if len(query.relations) else None
     noise = Noise(seed).normal((1, query.problem.choices))
     found: list[np.ndarray] = []
-    since = 1
     for step in range(1, steps + 1):
         found.append(np.exp(log_softmax(engine.run(*arguments, noise=noise, steps=step).last[0])))
-        if step > 1 and (found[-1].argmax(-1) != found[-2].argmax(-1)).any():
-            since = step
-        sure = step > 2 and np.abs(found[-1] - found[-2]).max() < 0.02 and found[-1].max(-1).min() > SURE
-        if sure or step - since >= PATIENCE:
+        if step > 2 and np.abs(found[-1] - found[-2]).max() < 0.02 and found[-1].max(-1).min() > SURE:
             break
     return np.stack(found)
 
