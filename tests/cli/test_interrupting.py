@@ -57,6 +57,20 @@ def command(_):
         time.sleep(1)
     return 42 if seen == [signal.SIGINT] else 1
 """
+SLOWLY = """
+say = cli._fail
+
+def slowly(why, code):
+    say(why, code)
+    time.sleep(1)  # a busy machine
+    return code
+
+cli._fail = slowly
+
+def command(_):
+    ctrl_c()
+    endless()
+"""
 INSIDE_EXEC = """
 def command(_):
     exec("ctrl_c(); endless()", globals())  # as dataclasses do while modules are loaded
@@ -72,10 +86,10 @@ def command(_):
 
 def call(command):
     code = f"{START}{command}\ncli._dispatch = command\ncli.main([])"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("command", [LOST, SWALLOWED, COMPILED, TWICE, INSIDE_EXEC, OTHER])
+@pytest.mark.parametrize("command", [LOST, SWALLOWED, COMPILED, TWICE, SLOWLY, INSIDE_EXEC, OTHER])
 def test_a_command_is_stopped(command):
     result = call(command)
     assert (result.returncode, result.stderr) == (130, "oneofmany: stopped\n")
@@ -88,4 +102,4 @@ def test_training_handles_the_signal_itself():
 def test_a_background_job_ignores_ctrl_c():
     code = START.replace("signal.default_int_handler", "signal.SIG_IGN")
     code += "\ncli._dispatch = lambda _: (ctrl_c(), time.sleep(1), 42)[2]\ncli.main([])"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 42
+    assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 42

@@ -208,7 +208,7 @@ prepare()
 threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
 main({command!r})
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert result.returncode == 130
     assert result.stderr == "oneofmany: stopped\n"
 

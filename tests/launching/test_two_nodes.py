@@ -35,15 +35,19 @@ def test_a_lost_worker_is_replaced_and_the_run_ends_with_the_same_weights(lost, 
     assert undisturbed.returncode == 0, output
     endpoint = f"127.0.0.1:{free_port()}"
     nodes = [torchrun(job, job.folder, *NODES, "--rdzv-endpoint", endpoint) for _ in range(2)]
-    wait_for(lambda: updates_of(job) >= 10 or any(node.poll() is not None for node in nodes))
-    (worker,) = [
-        child
-        for node in nodes
-        for child in children_of(node.pid)
-        if f"\0RANK={lost}\0" in Path(f"/proc/{child}/environ").read_text()
-    ]
-    os.kill(worker, signal.SIGKILL)
-    outputs = [node.communicate(timeout=240)[0] for node in nodes]
+    try:
+        wait_for(lambda: updates_of(job) >= 10 or any(node.poll() is not None for node in nodes))
+        (worker,) = [
+            child
+            for node in nodes
+            for child in children_of(node.pid)
+            if f"\0RANK={lost}\0" in Path(f"/proc/{child}/environ").read_text()
+        ]
+        os.kill(worker, signal.SIGKILL)
+        outputs = [node.communicate(timeout=600)[0] for node in nodes]
+    finally:
+        for node in nodes:
+            node.terminate()
     assert [node.returncode for node in nodes] == [0, 0], "\n".join(outputs)
     assert any("exitcode: -9" in output for output in outputs)
     assert_same_run(tmp_path / "undisturbed", job.folder)

@@ -168,10 +168,26 @@ def test_a_search_goes_on_only_with_the_same_settings_and_data(files, tmp_path):
         tuner_of(files, tmp_path, space, updates=0, out=tmp_path / "other")
 
 
+def test_a_search_goes_on_after_a_write_that_was_cut_off(files, tmp_path):
+    space = "ema = { values = [0.0, 0.5] }"
+    tuner = tuner_of(files, tmp_path, space)
+    tuner.studies["minloss"].ask(tuner.search.space.of("minloss"))
+    journal = tuner.search.out / "journal.log"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b'{"op_code": 4, "worker')
+    again = tuner_of(files, tmp_path, space).studies["minloss"]
+    assert len(again.trials) == 1
+    again.ask(tuner.search.space.of("minloss"))
+    assert len(tuner_of(files, tmp_path, space).studies["minloss"].trials) == 2
+
+
 def test_a_search_has_one_owner(files, tmp_path):
     tuner = tuner_of(files, tmp_path, "ema = { values = [0.0, 0.5] }")
-    with Lock(tuner.search.out / ".lock"), pytest.raises(ValueError, match=r"tuning is in use by"):
-        tuner.run()
+    with Lock(tuner.search.out / ".lock"):
+        with pytest.raises(ValueError, match=r"tuning is in use by"):
+            tuner.run()
+        with pytest.raises(ValueError, match=r"tuning is in use by"):
+            Tuner(tuner.search)
 
 
 def test_without_the_packages_of_the_page_a_search_does_not_begin(files, tmp_path, monkeypatch, capsys):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from oneofmany.cli.interrupting import STOPPED, interruptible
+from oneofmany.cli.interrupting import SAID, STOPPED, interruptible
 from oneofmany.cli.text import prepare_streams, sentence
 from oneofmany.files import FULL_DISK
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             prepare_streams()
             code = run(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # before the command
-        code = _fail("stopped", STOPPED)
+        code = _stopped()
     leave(code)
 
 
@@ -82,7 +82,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return _fail("stopped", STOPPED)
+        return _stopped()
     except MemoryError:
         return _fail("not enough memory: use a smaller batch or less data", 1)
     except RuntimeError as error:
@@ -92,6 +92,11 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 1 if error.errno in FULL_DISK else 2)
+
+
+def _stopped() -> int:
+    SAID.set()
+    return _fail("stopped", STOPPED)
 
 
 def _fail(why: str, code: int) -> int:

@@ -18,6 +18,10 @@ from types import FrameType
 
 GRACE = 0.5
 """Seconds in which the main thread can end the command in the usual way."""
+LAST = 5.0
+"""Seconds for the rest, once the main thread has begun to say that the command is stopped."""
+SAID = threading.Event()
+"""Set by the main thread before it says so."""
 STOPPED = 130
 SHOW_CURSOR = "\x1b[?25h"
 
@@ -38,7 +42,7 @@ def interruptible() -> Iterator[None]:
     def watch() -> None:
         while number := told.recv(1):
             ours = number[0] == signal.SIGINT and signal.getsignal(signal.SIGINT) is interrupt
-            if ours and not ended.wait(GRACE):
+            if ours and not ended.wait(GRACE) and not (SAID.is_set() and ended.wait(LAST)):
                 asked.set()
                 _stop()
 
@@ -62,5 +66,6 @@ def interruptible() -> Iterator[None]:
 def _stop() -> None:
     with suppress(OSError, ValueError):
         shown = SHOW_CURSOR if sys.stderr.isatty() else ""
-        os.write(sys.stderr.fileno(), f"{shown}oneofmany: stopped\n".encode())
+        said = "" if SAID.is_set() else "oneofmany: stopped\n"
+        os.write(sys.stderr.fileno(), f"{shown}{said}".encode())
     os._exit(STOPPED)

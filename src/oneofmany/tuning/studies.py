@@ -115,6 +115,8 @@ class Tuner:
             search.space.check(name, lambda chosen, name=name: self._settings(name, chosen))
         checksums = _check_data(search)
         search.out.mkdir(parents=True, exist_ok=True)
+        Lock(search.out / ".lock").refuse()
+        _mend(search.out / JOURNAL)
         self.studies = {name: open_study(search, name, checksums[name]) for name in self.settings}
         self.queue = Queue([], at_once=at_once, deadline=deadline, watch=self, cluster=launcher)
         self._trials: dict[Entry, tuple[Study, Trial]] = {}
@@ -240,6 +242,13 @@ def open_study(search: Search, objective: str, data: Sequence[str]) -> Study:
         )
     study.set_user_attr(ABOUT, about)  # one attribute: a search that is killed here has all of it or nothing
     return study
+
+
+def _mend(journal: Path) -> None:
+    """Cut an incomplete last line, which a full disk or a crashed machine leaves: Optuna would write behind it."""
+    if journal.exists() and not (content := journal.read_bytes()).endswith(b"\n"):
+        with journal.open("r+b") as file:
+            file.truncate(content.rfind(b"\n") + 1)
 
 
 def evaluations(job: Job) -> list[tuple[int, float]]:
