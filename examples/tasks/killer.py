@@ -4,7 +4,11 @@ import re
 
 import numpy as np
 
-from oneofmany.problems import Problem, Query, Task, cage, sudoku
+from oneofmany.data import Dataset
+from oneofmany.data.listing import list_solutions
+from oneofmany.data.splits import texts_in_split
+from oneofmany.exact import solve, solve_each
+from oneofmany.problems import OwnRules, Problem, Query, Task, cage, sudoku
 from oneofmany.problems.tasks.sudoku import draw
 from oneofmany.problems.tasks.task import NO_RELATIONS
 
@@ -44,7 +48,39 @@ def write(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELAT
     return " ".join(words)
 
 
-TASK = Task("killer", killer, parse, write, draw)
+def cut(rng: np.random.Generator, grid: np.ndarray) -> list[list[int]]:
+    """Cut a grid into cages of up to five neighbouring cells with different digits."""
+    free, cages = set(range(81)), []
+    for first in rng.permutation(81).tolist():
+        own, size = [first], int(rng.integers(2, 6))
+        while first in free and len(own) < size:
+            beside = {c + d for c in own for d in (-9, 9, -1, 1) if abs(d) == 9 or c // 9 == (c + d) // 9}
+            fits = sorted(c for c in beside & free - set(own) if grid[c] not in grid[own])
+            if not fits:
+                break
+            own.append(int(rng.choice(fits)))
+        if first in free:
+            cages.append(own)
+            free -= set(own)
+    return cages
+
+
+def build(problem: Problem, queries: int, split, seed: int) -> Dataset:
+    """Cut random grids into cages, without given digits; puzzles with more than 50 solutions are left out."""
+    rng, kept, blank = np.random.default_rng(seed), [], np.zeros((1, 81), np.uint8)
+    while len(kept) < queries:
+        grids = solve(sudoku(9), blank.repeat(64, 0), limit=1, seed=int(rng.integers(2**62))).solutions
+        made = [[r for c in cut(rng, g) for r in cage("cage", c, 9, int(g[c].sum()))] for g in grids]
+        texts = [write(problem.with_rules(rules), blank[0]) for rules in made]
+        made = [rules for rules, own in zip(made, texts_in_split(texts, split), strict=True) if own]
+        few = solve_each([problem.with_rules(r) for r in made], blank.repeat(len(made), 0), limit=51, branches=20_000)
+        kept += [rules for rules, n, f in zip(made, few.total, few.finished, strict=True) if f and n <= 50]
+    about = {"builder": "killer", "queries": queries, "split": split, "seed": seed}
+    own = OwnRules.of(kept[:queries])
+    return list_solutions(problem, blank.repeat(queries, 0), None, about, seed=seed, own=own)
+
+
+TASK = Task("killer", killer, parse, write, draw, build=build)
 
 if __name__ == "__main__":
     from oneofmany.exact import count

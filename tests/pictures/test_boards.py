@@ -14,7 +14,7 @@ from oneofmany.pictures import Board, boards_png, boards_svg, save_boards
 from oneofmany.pictures.boards import shapes_of
 from oneofmany.pictures.graphs import node_places
 from oneofmany.pictures.shapes import Outline, Words
-from oneofmany.problems import Problem, Rule, read_queries
+from oneofmany.problems import Problem, Rule, cage, read_queries, sudoku
 
 QUERIES = {
     "nqueens": "3 . . . . . 2 .",
@@ -175,3 +175,13 @@ def test_nodes_that_only_larger_graphs_have_are_not_drawn():
     (query,) = read_queries("colouring", "n=5 1-2 4=1 5=1")
     _, _, shapes = shapes_of(Board(query.problem, query.values, query.relations))
     assert sum(isinstance(shape, Outline) and shape.fill == "paper" for shape in shapes) == 3
+
+
+def test_cages_have_their_sums():
+    plain = sudoku(4)
+    problem = Problem("killer", 4, 16, 4, (*plain.rules, *cage("cage", [0, 1, 4], 4, 7)), plain.options)
+    _, _, before = shapes_of(Board(plain, np.zeros(16, np.uint8)))
+    _, _, shapes = shapes_of(Board(problem, np.zeros(16, np.uint8)))
+    added = [shape for shape in shapes if shape not in before]
+    assert [shape.text for shape in added if isinstance(shape, Words)] == ["7"]
+    assert sum(isinstance(shape, Outline) for shape in added) == 8  # the sides of an L of three cells

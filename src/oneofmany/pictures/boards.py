@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from oneofmany.pictures.cages import cages_of
 from oneofmany.pictures.graphs import node_places
 from oneofmany.pictures.shapes import Outline, Shape, Words, png_of, rectangle, svg_of
 from oneofmany.pictures.themes import DARK, LIGHT, save_picture
@@ -193,7 +194,7 @@ def _sudoku(board: Board) -> Layout:
                 over.append(Outline(((k * CELL, 0), (k * CELL, side)), **look))
             if (bool(high) and k % high == 0) == thick:
                 over.append(Outline(((0, k * CELL), (side, k * CELL)), **look))
-    return Layout(side, side, fields + over, [])
+    return Layout(side, side, fields + over + cages_of(problem, CELL), [])
 
 
 def _futoshiki(board: Board) -> Layout:
