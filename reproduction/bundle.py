@@ -1,10 +1,11 @@
-"""Make the bundled networks, src/oneofmany/weights/TASK.safetensors, from finished runs, each with its card.
+"""Make the bundled networks, src/oneofmany/weights/NAME.safetensors, from finished runs, each with its card.
 
-    python -m reproduction.bundle RUN RUN RUN --force    # one run per task; all are checked before a file is written
+    python -m reproduction.bundle RUN RUN RUN --force    # one run per name; all are checked before a file is written
     python -m reproduction.bundle --markdown             # print their cards, as in docs/weights.md
 
-Everything on a card comes from the run: its accuracies are those of the stored predictions on ``*-test`` data. The same
-run gives the same bytes.
+The name is the task or, of recipes such as ``sudoku-hard/minloss/equivariant``, what comes before the objective; it is
+what ``--weights NAME`` loads. Everything on a card comes from the run: its accuracies are those of the stored
+predictions on ``*-test`` data. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ def card_of(record: Record, size: int) -> Card:
 
 
 def bundle(runs: list[Path], folder: Path = WEIGHTS, *, force: bool = False) -> list[Path]:
-    """Write the weights of runs, one per task, into a folder; if one of them is refused, nothing is written."""
+    """Write the weights of runs, one per name, into a folder; if one of them is refused, nothing is written."""
     files: dict[Path, bytes] = {}
     for run in runs:
-        task, data = _file_of(run)
-        path = check_writable(folder / f"{task}.safetensors", force)
+        name, data = _file_of(run)
+        path = check_writable(folder / f"{name}.safetensors", force)
         if path in files:
-            raise ValueError(f"{run} is a second run of {task}: name one run per task")
+            raise ValueError(f"{run} is a second run of {name}: name one run of each")
         files[path] = data
     for path, data in files.items():
         write_whole(path, lambda beside, data=data: beside.write_bytes(data), force)
@@ -87,7 +88,7 @@ def markdown(folder: Path = WEIGHTS) -> str:
 
 
 def _file_of(run: Path) -> tuple[str, bytes]:
-    """A run's task and the bytes of its bundled file."""
+    """The name and the bytes of a run's bundled file."""
     record = read_record(run)
     weights = run / "weights.safetensors"
     saved = load_network(weights)
@@ -100,7 +101,8 @@ def _file_of(run: Path) -> tuple[str, bytes]:
         data = path.read_bytes()
     if len(data) > LARGEST:
         raise ValueError(f"{run}: its network takes {len(data):,} bytes, and at most {LARGEST:,} may ship")
-    return saved.task, data
+    kind = record.recipe.partition("/")[0]
+    return kind if kind.startswith(f"{saved.task}-") else saved.task, data
 
 
 def _data(about: DataInfo) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def _percent(score: dict[str, int]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write files or print cards; return 2, with one sentence on stderr, if something is refused."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="finished run folders, one per task")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="finished run folders, one per name")
     parser.add_argument("--out", type=Path, default=WEIGHTS, help="folder for the files (default: the package's)")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--markdown", action="store_true", help="print the cards of the folder")

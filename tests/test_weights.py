@@ -70,6 +70,19 @@ def test_a_bundled_network_is_small_and_loads_by_the_name_of_its_task(path):
     assert header["checksum"].startswith("sha256:")
 
 
+def test_a_network_for_hard_queries_is_bundled_beside_the_usual_one(finished, tmp_path):
+    """The part of its recipe before the objective is its name."""
+    hard = shutil.copytree(finished, tmp_path / "hard")
+    config = json.loads((hard / "config.json").read_text())
+    config["settings"]["recipe"] = "nqueens-hard/minloss/equivariant"
+    (hard / "config.json").write_text(json.dumps(config))
+    (tmp_path / "weights").mkdir()
+    paths = bundle.bundle([finished, hard], tmp_path / "weights")
+    assert [path.stem for path in paths] == ["nqueens", "nqueens-hard"]
+    assert oneofmany.load(paths[1]).card["recipe"] == "nqueens-hard/minloss/equivariant"
+    assert "### nqueens-hard\n" in bundle.markdown(tmp_path / "weights")
+
+
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.stem)
 def test_solve_uses_the_bundled_network(path, capsys):
     query = EASY[path.stem](oneofmany.load(path).size)

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 
 def load(name: str | Path, *, device: torch.device | str = "cpu") -> SavedNetwork:
-    """Load a trained network: a bundled one by the name of its task, a weights file, or a run folder's best weights."""
+    """Load a trained network: a bundled one by its name, a weights file, or a run folder's best weights."""
     from oneofmany.networks.saved import load_network
 
     return load_network(weights_file(name), device=device)
