@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from oneofmany.cli import run
-from oneofmany.data.benchmark import NAMED
+from oneofmany.data.benchmark import CMUDICT, NAMED
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
@@ -198,7 +198,7 @@ def test_the_grids_are_whole():
     for kind in ("", "/large-batch", "/table-2", "/equivariant", "/transformer", "/tiny"):
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
-        assert set(data_of(name)) <= (NAMED.keys() if name.split("/")[0] in TASKS else {""})
+        assert set(data_of(name)) <= (NAMED.keys() if name.split("/")[0] in TASKS else {"", *CMUDICT})
         assert known[name].task == name.split("/")[0]
         assert known[name].objective == name.split("/")[1].split("-")[0]
 

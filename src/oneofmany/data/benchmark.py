@@ -85,8 +85,15 @@ TINY: dict[str, Callable[..., Dataset]] = {
 }
 """Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4."""
 
+CMUDICT: dict[str, str] = {
+    f"cmudict-{part}{split}": f"oneofmany data cmudict FILE --no-stress{option} --split {split}"
+    for part, option in (("", ""), ("several-", " --several"))
+    for split in SPLITS
+}
+"""Pronunciations -> the command that builds them, since only the user has the dictionary; without stress marks."""
+
 NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | TINY
-"""All datasets by name."""
+"""All datasets that are built by name."""
 
 
 def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
@@ -142,6 +149,8 @@ def find_benchmark(
     """
     path = path_of(name, folder, clues)
     if not path.exists():
+        if name in CMUDICT:
+            raise FileError(f"{path} does not exist: make it with {CMUDICT[name]} --out {path}")
         path.parent.mkdir(parents=True, exist_ok=True)
         say(f"building {path}, once")
         built = build_benchmark(name, clues)

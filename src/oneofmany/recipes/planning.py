@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
-from oneofmany.data import Dataset
+from oneofmany.data import load_data
 from oneofmany.recipes import SEEDS, matching, recipe, tuning
 from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.finding import DataFiles
@@ -113,7 +113,7 @@ def jobs_of(sweep: Sweep) -> list[Job]:
             jobs.append(Job(name, own, sweep.out / name, arguments, task_file=_task_file(sweep)))
     if len({job.folder for job in jobs}) < len(jobs):
         raise ValueError("--grid: two of its points have the same name: leave out one of them")
-    tasks = {file: Dataset.load(file).problem.task for file in sweep.evaluate}
+    tasks = {file: load_data(file).problem.task for file in sweep.evaluate}
     for file, task in tasks.items():
         if not any(job.settings.task == task for job in jobs):
             raise ValueError(f"--evaluate: {file} is data of {task}, but no run of this sweep has this task")
@@ -124,7 +124,7 @@ def with_data(jobs: Sequence[Job], data: DataFiles, say: Callable[[str], None] =
     """The jobs with the checksums of their data; missing data of unfinished runs is built."""
     needed = dict.fromkeys(job.settings.recipe for job in jobs if state_of(job.folder) != "finished")
     files = {name: data.find(name, say) for name in needed}
-    checksums = {file: Dataset.load(file).header()["checksum"] for pair in files.values() for file in pair}
+    checksums = {file: load_data(file).header()["checksum"] for pair in files.values() for file in pair}
 
     def data_of(job: Job) -> tuple[str, str]:
         if job.settings.recipe not in files:

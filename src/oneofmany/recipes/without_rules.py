@@ -1,7 +1,7 @@
 """Recipes of networks that are given no rules: the Transformer on every task and on your own data, and sequences.
 
 ``TASK/OBJECTIVE/transformer`` is for the tasks of the paper, ``pairs/OBJECTIVE`` for imported fill-in data,
-``sequences/OBJECTIVE`` and ``sequences/OBJECTIVE/ctc`` for imported sequences.
+``sequences/OBJECTIVE`` and ``sequences/OBJECTIVE/ctc`` for imported sequences, ``.../cmudict`` for those of CMUdict.
 """
 
 from __future__ import annotations
@@ -81,4 +81,14 @@ def recipes_without_rules() -> list[Recipe]:
     table = [usual(transformer(task, objective)) for task in TASKS for objective in OBJECTIVES]
     own = [pairs(objective) for objective in OBJECTIVES]
     own += [sequences(objective, ctc=ctc) for ctc in (False, True) for objective in OBJECTIVES]
-    return table + [Recipe(settings, "", "") for settings in own]
+    return table + [Recipe(settings, "", "") for settings in own] + pronunciations()
+
+
+def pronunciations() -> list[Recipe]:
+    """Sequences on CMUdict; ``cmudict-listed-1`` trains on the first pronunciation of every word only."""
+    data = ("cmudict-train", "cmudict-dev")
+    found = []
+    for ctc in (False, True):
+        found += [Recipe(sequences(one, ctc=ctc), *data).changed("cmudict") for one in OBJECTIVES]
+        found.append(Recipe(sequences("minloss", ctc=ctc), *data).changed("cmudict-listed-1", {"listed": 1}))
+    return found
