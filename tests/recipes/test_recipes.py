@@ -203,6 +203,18 @@ def test_the_grids_are_whole():
         assert known[name].objective == name.split("/")[1].split("-")[0]
 
 
+def test_a_network_that_knows_one_size_gets_one_size():
+    """And boards of the size of dev are of another split: ``nqueens-train`` has all of its size."""
+    shown = [name for name, own in recipes().items() if own.network.kind == "transformer" and any(data_of(name))]
+    assert len(shown) == 28
+    for name in shown:
+        train, dev = data_of(name)
+        sizes = {NAMED[data].args[0] for data in (train, dev)}
+        assert name.startswith("sudoku") or len(sizes) == 1
+        for data, split in ((train, "train"), (dev, "dev")):
+            assert split in (*NAMED[data].args, *NAMED[data].keywords.values())
+
+
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", ["equivariant", "tiny"])
 def test_our_objectives_differ_in_the_objective_alone(task, kind):

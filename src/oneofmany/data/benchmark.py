@@ -74,6 +74,16 @@ SIZES: dict[str, Callable[..., Dataset]] = {
 }
 """Boards larger than in training, with half of the queens or cells given, or 60 % of a Sudoku's cells."""
 
+SAME_SIZE: dict[str, Callable[..., Dataset]] = {
+    "nqueens-same-size-train": partial(build_nqueens, 10, 5, split="train", seed=1),
+    "nqueens-same-size-dev": partial(build_nqueens, 10, 5, 1_000, "dev", seed=2),
+    "nqueens-same-size-test": partial(build_nqueens, 10, 5, 10_000, "test", seed=3),
+    "futoshiki-same-size-dev": partial(build_futoshiki, 5, 14, 5, 1_000, "dev", seed=2),
+    "futoshiki-same-size-test": partial(build_futoshiki, 5, 14, 5, 10_000, "test", seed=3),
+}
+"""For networks that know one size only: dev and test of the training size. ``nqueens-train`` has every such query, so
+N-Queens also needs another training set; ``futoshiki-train`` and the Sudoku data fit as they are."""
+
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
     **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
@@ -92,7 +102,7 @@ CMUDICT: dict[str, str] = {
 }
 """Pronunciations -> the command that builds them, since only the user has the dictionary; without stress marks."""
 
-NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | TINY
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | SAME_SIZE | TINY
 """All datasets that are built by name."""
 
 
@@ -137,6 +147,12 @@ def path_of(name: str, folder: str | Path, clues: str | Path | None = None) -> P
     return Path(folder) / file_name(name, clues)
 
 
+def check_buildable(name: str, path: Path) -> None:
+    """Raise FileError, with the command, if the user has to build a dataset that is missing."""
+    if name in CMUDICT:
+        raise FileError(f"{path} does not exist: make it with {CMUDICT[name]} --out {path}")
+
+
 def find_benchmark(
     name: str,
     folder: str | Path,
@@ -149,8 +165,7 @@ def find_benchmark(
     """
     path = path_of(name, folder, clues)
     if not path.exists():
-        if name in CMUDICT:
-            raise FileError(f"{path} does not exist: make it with {CMUDICT[name]} --out {path}")
+        check_buildable(name, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         say(f"building {path}, once")
         built = build_benchmark(name, clues)

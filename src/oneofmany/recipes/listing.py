@@ -37,7 +37,6 @@ FOLDED = {
     "sequences/*/ctc/*cmudict*": "CTC on CMUdict",
     "nqueens/*/small*": "small boards, with and without rules",
     "sequences/*/small*": "words with several sounds",
-    "sequences/*/*/listed-1": "the first sound only",
 }
 """Pattern of recipes that the list only counts -> their description."""
 MEASURED = Path(__file__).with_name("measured.json")

@@ -5,8 +5,7 @@
 * ``sequences/OBJECTIVE/small``: an encoder-decoder, autoregressive.
 * ``sequences/OBJECTIVE/small-ctc``: an encoder with CTC.
 
-The boards have 8 queens, the sequences are the words of CMUdict with several pronunciations. ``.../listed-1`` trains on
-the first listed answer only.
+The boards have 8 queens, the sequences are the words of CMUdict with several pronunciations.
 """
 
 from __future__ import annotations
@@ -80,6 +79,4 @@ def small_recipes() -> list[Recipe]:
         # No word has one pronunciation only, so there is nothing for Unique.
         skipped = ("unique",) if task == "sequences" else ()
         found += [small(task, variant, objective) for objective in OBJECTIVES if objective not in skipped]
-        if task == "sequences":
-            found.append(small(task, variant, "minloss").changed("listed-1", {"listed": 1}))
     return found

@@ -43,6 +43,14 @@ def transformer(task: str, objective: ObjectiveName) -> Settings:
     )
 
 
+def on_one_size(settings: Settings) -> Recipe:
+    """The recipe with data of one size: the Transformer knows that of its training data only."""
+    task = settings.task
+    if task == "sudoku":
+        return usual(settings)
+    return Recipe(settings, f"{task}{'-same-size' * (task == 'nqueens')}-train", f"{task}-same-size-dev")
+
+
 def pairs(objective: ObjectiveName) -> Settings:
     """The same for imported fill-in data: smaller batches, and early stopping, because such data may be small."""
     settings = transformer("pairs", objective)
@@ -78,17 +86,13 @@ def sequences(objective: ObjectiveName, *, ctc: bool = False) -> Settings:
 
 def recipes_without_rules() -> list[Recipe]:
     """All recipes of networks that are given no rules; those of your own data name no data."""
-    table = [usual(transformer(task, objective)) for task in TASKS for objective in OBJECTIVES]
+    table = [on_one_size(transformer(task, objective)) for task in TASKS for objective in OBJECTIVES]
     own = [pairs(objective) for objective in OBJECTIVES]
     own += [sequences(objective, ctc=ctc) for ctc in (False, True) for objective in OBJECTIVES]
     return table + [Recipe(settings, "", "") for settings in own] + pronunciations()
 
 
 def pronunciations() -> list[Recipe]:
-    """Sequences on CMUdict; ``cmudict-listed-1`` trains on the first pronunciation of every word only."""
-    data = ("cmudict-train", "cmudict-dev")
-    found = []
-    for ctc in (False, True):
-        found += [Recipe(sequences(one, ctc=ctc), *data).changed("cmudict") for one in OBJECTIVES]
-        found.append(Recipe(sequences("minloss", ctc=ctc), *data).changed("cmudict-listed-1", {"listed": 1}))
-    return found
+    """Sequences on CMUdict. Random trains on the dictionary's first pronunciation of a word, the usual practice."""
+    own = [sequences(objective, ctc=ctc) for ctc in (False, True) for objective in OBJECTIVES]
+    return [Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict") for settings in own]

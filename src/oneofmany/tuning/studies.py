@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from oneofmany.data import Dataset
+from oneofmany.data import load_data
 from oneofmany.extras import require
 from oneofmany.files import FileError, read_json
 from oneofmany.launching import Launcher
@@ -242,7 +242,7 @@ def _check_data(search: Search) -> None:
     """Raise ValueError if dev or training data is a test set."""
     for one in dict.fromkeys(search.recipes.values()):
         for file in search.data.find(one):
-            if Dataset.load(file).built.get("split") == "test":
+            if load_data(file).built.get("split") == "test":
                 raise ValueError(f"{file} is a test set: a search sees training and dev data only")
 
 
