@@ -101,6 +101,39 @@ def test_the_first_record_decides_the_form(given, output, fill_in):
     assert isinstance(data, Dataset if fill_in else SequenceData)
 
 
+def test_arrays_tensors_and_tuples_are_lists():
+    """As datasets in the formats of NumPy and PyTorch give them."""
+    for made in (np.array, torch.tensor, tuple):
+        data, _ = import_data([{"input": made([300, 2]), "output": made([7, 8, 9])}])
+        assert isinstance(data, SequenceData)
+        assert data.problem.outputs == (7, 8, 9)
+        assert isinstance(import_data([{"input": made([0, 2]), "output": made([1, 2])}])[0], Dataset)
+    grouped = [{"input": np.array([5]), "outputs": np.array([[1, 2], [3, 4]])}]
+    data, _ = import_data(grouped, fields=Fields(outputs="outputs"))
+    assert [answer.tolist() for answer in data.solutions_of(0)] == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("kind", ["memory", "jsonl", "parquet"])
+def test_a_label_is_one_token(tmp_path, kind):
+    records = [{"input": "spam", "output": 70_000}, {"input": "spam", "output": 3}]
+    path = tmp_path / f"labels.{kind}"
+    if kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, records)))
+    elif kind == "parquet":
+        parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        parquet.write_table(pyarrow.Table.from_pylist(records), path)
+    data, _ = import_data(records if kind == "memory" else path)
+    assert [answer.tolist() for answer in data.solutions_of(0)] == [[2], [1]]
+    assert data.problem.outputs == (3, 70_000)
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x1c"])
+def test_only_line_breaks_end_a_row_of_csv(tmp_path, mark):
+    (tmp_path / "a.csv").write_bytes(f"input,output\r\na{mark}b,x\r\nc,y\r\n".encode())
+    data, _ = import_data(tmp_path / "a.csv")
+    assert ["".join(data.problem.inputs[t - 1] for t in data.input_of(q)) for q in (0, 1)] == [f"a{mark}b", "c"]
+
+
 def test_a_form_that_was_asked_for():
     assert isinstance(import_data([{"input": "1.", "output": "12"}], form="sequences")[0], SequenceData)
     with pytest.raises(FileError, match="--form sequences takes inputs and outputs of any lengths"):
@@ -128,10 +161,12 @@ def test_splits_are_by_input_and_share_the_vocabulary():
     ("record", "message"),
     [
         ({"input": "", "output": "a"}, "pair 1 of the records: input is empty"),
-        ({"input": "a", "output": 1.5}, "output: expected a text or a list of tokens, got float"),
-        ({"input": "a", "output": None}, "output: expected a text or a list of tokens, got NoneType"),
+        ({"input": "a", "output": 1.5}, "output: expected a text, a list of tokens or a whole number, got float"),
+        ({"input": "a", "output": True}, "output: expected a text, a list of tokens or a whole number, got bool"),
+        ({"input": "a", "output": None}, "output: expected a text, a list of tokens or a whole number, got NoneType"),
         ({"input": ["a", [1]], "output": "a"}, "input: expected texts or whole numbers as tokens"),
-        ({"input": "a"}, "expected an object with the fields input and output"),
+        ({"input": "a"}, "expected an object with the fields input and output, got input"),
+        (["a"], "expected an object with the fields input and output, got list"),
     ],
 )
 def test_bad_records(record, message):
@@ -216,6 +251,31 @@ def test_a_data_loader():
         boards[20]
 
 
+def test_collate_empty_answers_narrow_types_and_labels():
+    batch = collate([{"query": [], "solutions": [[], [4, 5]]}, {"query": [7], "solutions": [[6]]}])
+    assert batch["query"].tolist() == [[0], [7]]
+    assert batch["solutions"].tolist() == [[[-100, -100], [4, 5]], [[6, -100], [-100, -100]]]
+    assert batch["query"].dtype == batch["solutions"].dtype == torch.int64
+    narrow = np.array([[1, 2]], np.uint8)
+    batch = collate([{"query": narrow[0], "solutions": narrow}, {"query": [3], "solutions": [[1], [2]]}])
+    assert batch["solutions"].tolist() == [[[1, 2], [-100, -100]], [[1, -100], [2, -100]]]
+    batch = collate([{"query": [1], "solutions": [3, 5]}, {"query": [2], "solutions": [4]}])  # labels
+    assert batch["solutions"].tolist() == [[[3], [5]], [[4], [-100]]]
+    batch = collate([{"query": [0.5], "solutions": [[1, 2], [0.25, 0.75]]}])  # nothing is rounded
+    assert batch["solutions"].tolist() == [[[1.0, 2.0], [0.25, 0.75]]]
+    assert collate([{"query": [1], "solutions": [[]]}])["solutions"].tolist() == [[[-100]]]
+    with pytest.raises(ValueError, match="item 1 has no field solutions"):
+        collate([{"query": [1], "solutions": [[1]]}, {"query": [1]}])
+    with pytest.raises(ValueError, match="expected answers of one axis"):
+        collate([{"query": [1], "solutions": [[[1], [2]]]}])
+
+
+def test_a_loader_with_workers():
+    data, _ = import_sequences(WORDS, fields=SOUND, output_tokens="words")
+    loader = DataLoader(data, batch_size=1, collate_fn=collate, num_workers=1, multiprocessing_context="spawn")
+    assert [batch["mask"].sum().item() for batch in loader] == [2, 1]
+
+
 def test_collate_lists():
     batch = collate([{"query": [1], "solutions": [[0.5], [1.5]]}, {"query": [1, 2], "solutions": [[2.5]]}])
     assert batch["query"].tolist() == [[1, 0], [1, 2]]
@@ -248,6 +308,9 @@ def test_cmudict(tmp_path):
     plain = build_cmudict(tmp_path / "cmudict.dict", stress=False)
     assert plain.listed.tolist() == [2, 3, 1, 1]
     assert said(plain)["live"] == ["L AY V"]
+    several = build_cmudict(tmp_path / "cmudict.dict", stress=False, several=True)
+    assert several.listed.tolist() == [2, 3]
+    assert said(several) == {word: sounds for word, sounds in said(plain).items() if len(sounds) > 1}
     (tmp_path / "bad.dict").write_text("word\n")
     with pytest.raises(FileError, match=r"line 1 of .*: expected a word and its phones"):
         build_cmudict(tmp_path / "bad.dict")

@@ -143,7 +143,8 @@ def test_parquet_of_texts_and_lists(tmp_path):
         assert (summary.pairs, summary.repeated_pairs) == (800, 798)
     for columns, message in (
         ({"input": ["1"]}, "it has no column output"),
-        ({"input": [1], "output": [1]}, "expected texts or lists of integers, got int64"),
+        ({"input": [1], "output": [1]}, "input: expected a list of integers"),
+        ({"input": [1.5], "output": [1]}, "expected texts, integers or lists of them, got double"),
         ({"input": [None, "1"], "output": ["1", "1"]}, "input: expected a list of integers"),
     ):
         parquet.write_table(pyarrow.table(columns), tmp_path / "bad.parquet")

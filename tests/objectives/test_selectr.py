@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from oneofmany.objectives import BinaryNLL, SelectR, exact_match_reward, hamming_reward
+from oneofmany.objectives import BinaryNLL, SelectR, SequenceNLL, exact_match_reward, hamming_reward
 
 from . import brute_force
 from .cases import make_case
@@ -223,3 +223,19 @@ def test_a_pair_loss_of_ones_own_needs_a_reward_of_ones_own():
         selectr.selector_loss(case.logits, case.solutions, case.mask, scores)
     selectr = SelectR(pair_loss=selectr.pair_loss, reward=lambda logits, solutions: torch.full((3, 4), 2.0))
     assert selectr.selector_loss(case.logits, case.solutions, case.mask, scores).item() == pytest.approx(-2.0)
+
+
+def test_a_reward_of_sequences_gets_the_lengths():
+    """The tokens after an answer's length may be anything, also for the selector's loss."""
+    logits, scores = torch.randn(2, 2, 3, 5, dtype=torch.float64), torch.zeros(2, 2, requires_grad=True)
+    tokens, lengths = torch.randint(0, 5, (2, 2, 3)), torch.tensor([[1, 3], [2, 2]])
+    tokens[0, 0, 1:] = 777
+
+    def reward(logits, solutions, lengths):
+        return -SequenceNLL()(logits, solutions, lengths=lengths)
+
+    selectr = SelectR(pair_loss=SequenceNLL(), reward=reward)
+    loss = selectr.selector_loss(logits, tokens, scores=scores, lengths=lengths)
+    torch.testing.assert_close(loss.double(), selectr(logits, tokens, scores=scores, lengths=lengths))
+    with pytest.raises(ValueError, match="lengths: expected None, since CategoricalNLL takes none"):
+        SelectR().selector_loss(logits[0], tokens[:, :, :3], scores=scores, lengths=lengths)

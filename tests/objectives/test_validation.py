@@ -184,6 +184,11 @@ def test_bad_noise(noise, message):
         (lambda: SelectR(epsilon=-0.1), "epsilon: expected"),
         (lambda: SelectR(entropy_bonus=-1.0), "entropy_bonus: expected"),
         (lambda: CategoricalNLL(solutions_at_once=0), "solutions_at_once: expected 1 or more, got 0"),
+        (
+            lambda: MinLoss(pair_loss=CategoricalNLL),
+            r"pair_loss: expected a function or an instance.*CategoricalNLL\(\)",
+        ),
+        (lambda: SelectR(pair_loss="nll"), "pair_loss: expected a function or an instance, .* got nll"),
     ],
 )
 def test_bad_options(make, message):

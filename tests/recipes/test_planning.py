@@ -7,10 +7,11 @@ import pytest
 
 from oneofmany.data import import_sequences, load_data
 from oneofmany.data.nqueens import build_nqueens
+from oneofmany.files import FileError
 from oneofmany.recipes import SEEDS, recipe, recipes
 from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.finding import DataFiles
-from oneofmany.recipes.planning import Sweep, expand, grid_points, jobs_of, plan
+from oneofmany.recipes.planning import Sweep, expand, grid_points, jobs_of, look_ahead, plan
 from oneofmany.training import OBJECTIVES
 from oneofmany.training.jobs import state_of
 from oneofmany.training.queue import Queue
@@ -114,6 +115,28 @@ def test_data_is_named_or_built(tmp_path):
     assert len(said) == 1
     assert DataFiles().options() == ()
     assert DataFiles("a", Path("b"), dev="d").options() == ("--data", "a", "--clues", "b", "--dev", "d")
+
+
+def test_a_sweep_of_sequences(tmp_path):
+    """The data of a sweep, and what its runs are evaluated on, may be sequences."""
+    data, _ = import_sequences([{"input": "ab", "output": "c"}, {"input": "ab", "output": "d"}])
+    data.save(tmp_path / "words.safetensors")
+    files = DataFiles(train=tmp_path / "words.safetensors", dev=tmp_path / "words.safetensors")
+    sweep = Sweep(["sequences/*/ctc"], [1], tmp_path, data=files, evaluate=[tmp_path / "words.safetensors"])
+    jobs = plan(sweep)
+    assert len(jobs) == len(OBJECTIVES)
+    assert all(job.data == (data.header()["checksum"],) * 2 for job in jobs)
+    assert all(job.after[0][:2] == ("evaluate", str(job.folder)) for job in jobs)
+
+
+def test_data_that_the_user_has_to_build(tmp_path):
+    """CMUdict is not ours to ship: a sweep, its dry run and a training name the command that builds its data."""
+    sweep = Sweep(["sequences/minloss/ctc/cmudict"], [1], tmp_path / "runs", data=DataFiles(folder=tmp_path))
+    file = tmp_path / "cmudict-train.safetensors"
+    for act in (plan, look_ahead):
+        with pytest.raises(FileError, match=f"make it with oneofmany data cmudict FILE .* --split train --out {file}"):
+            act(sweep)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_fields_are_those_of_the_command():

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from oneofmany.cli import run
-from oneofmany.data.benchmark import NAMED
+from oneofmany.data.benchmark import CMUDICT, NAMED
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
@@ -201,9 +201,21 @@ def test_the_grids_are_whole():
         assert all(f"{name}{kind}" in known for name in GRID)
     for name in known:
         task = name.split("/")[0].removesuffix("-hard")
-        assert set(data_of(name)) <= (NAMED.keys() if task in (*TASKS, "colouring") else {""})
+        assert set(data_of(name)) <= (NAMED.keys() if task in (*TASKS, "colouring") else {"", *CMUDICT})
         assert known[name].task == task
         assert known[name].objective == name.split("/")[1].split("-")[0]
+
+
+def test_a_network_that_knows_one_size_gets_one_size():
+    """And boards of the size of dev are of another split: ``nqueens-train`` has all of its size."""
+    shown = [name for name, own in recipes().items() if own.network.kind == "transformer" and any(data_of(name))]
+    assert len(shown) == 28
+    for name in shown:
+        train, dev = data_of(name)
+        sizes = {NAMED[data].args[0] for data in (train, dev)}
+        assert name.startswith("sudoku") or len(sizes) == 1
+        for data, split in ((train, "train"), (dev, "dev")):
+            assert split in (*NAMED[data].args, *NAMED[data].keywords.values())
 
 
 @pytest.mark.parametrize("task", [*TASKS, "colouring"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from oneofmany.data.benchmark import NAMED
+from oneofmany.data.benchmark import CMUDICT, NAMED
 from oneofmany.recipes import data_of, recipe
 from oneofmany.recipes.comparing import departures
 from oneofmany.training.jobs import Job, share
@@ -29,7 +29,7 @@ def test_every_record_has_the_data_of_its_recipe(records):
     for path, record in records.items():
         assert tuple(record["data"][part]["name"] for part in ("train", "dev")) == data_of(record["recipe"]), path
         for evaluation in record["evaluations"].values():
-            assert evaluation["data"]["name"] in NAMED
+            assert evaluation["data"]["name"] in NAMED | CMUDICT
 
 
 def test_every_start_is_the_run_that_a_sweep_shares(records, tmp_path):

@@ -74,6 +74,7 @@ def cmudict(
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
     out: Path,
     no_stress: Flag = False,
+    several: Flag = False,
     split: SplitOption = None,
     force: Flag = False,
 ) -> None:
@@ -88,13 +89,14 @@ def cmudict(
         file: the dictionary's text file (cmudict.dict).
         out: the file to write (.safetensors).
         no_stress: leave out the stress marks of vowels, as most published work does.
+        several: keep only the words with several pronunciations.
         split: keep only the words of this split; a hash of the word decides its split.
         force: overwrite an existing file.
     """
     check_writable(out, force)
     from oneofmany.data.cmudict import build_cmudict
 
-    save(build_cmudict(file, stress=not no_stress, split=split), out, force)
+    save(build_cmudict(file, stress=not no_stress, several=several, split=split), out, force)
 
 
 def export(

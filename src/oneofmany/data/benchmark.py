@@ -113,6 +113,16 @@ COLOURING: dict[str, Callable[..., Dataset]] = {
 }
 """The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, of 16 and 32 nodes, and of each size."""
 
+SAME_SIZE: dict[str, Callable[..., Dataset]] = {
+    "nqueens-same-size-train": partial(build_nqueens, 10, 5, split="train", seed=1),
+    "nqueens-same-size-dev": partial(build_nqueens, 10, 5, 1_000, "dev", seed=2),
+    "nqueens-same-size-test": partial(build_nqueens, 10, 5, 10_000, "test", seed=3),
+    "futoshiki-same-size-dev": partial(build_futoshiki, 5, 14, 5, 1_000, "dev", seed=2),
+    "futoshiki-same-size-test": partial(build_futoshiki, 5, 14, 5, 10_000, "test", seed=3),
+}
+"""For networks that know one size only: dev and test of the training size. ``nqueens-train`` has every such query, so
+N-Queens also needs another training set; ``futoshiki-train`` and the Sudoku data fit as they are."""
+
 _SPLITS: tuple[tuple[Split, int, int], ...] = (("train", 2000, 1), ("dev", 300, 2), ("test", 300, 3))
 TINY: dict[str, Callable[..., Dataset]] = {
     **{f"nqueens-tiny-{s}": partial(build_nqueens, 8, 6, split=s, seed=seed) for s, _, seed in _SPLITS},
@@ -128,8 +138,15 @@ TINY: dict[str, Callable[..., Dataset]] = {
 }
 """Datasets for a minute of training on a laptop: 8 queens, Futoshiki 4x4, Sudoku 4x4, graphs of 7 to 10 nodes."""
 
-NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | LARGE | COLOURING | TINY
-"""All datasets by name."""
+CMUDICT: dict[str, str] = {
+    f"cmudict-{part}{split}": f"oneofmany data cmudict FILE --no-stress{option} --split {split}"
+    for part, option in (("", ""), ("several-", " --several"))
+    for split in SPLITS
+}
+"""Pronunciations -> the command that builds them, since only the user has the dictionary; without stress marks."""
+
+NAMED = BENCHMARK | EXPERIMENTS | FRESH | COMPLETION | HARD | SIZES | SAME_SIZE | LARGE | COLOURING | TINY
+"""All datasets that are built by name."""
 
 
 def build_benchmark(name: str, clues: str | Path | None = None) -> Dataset:
@@ -173,6 +190,12 @@ def path_of(name: str, folder: str | Path, clues: str | Path | None = None) -> P
     return Path(folder) / file_name(name, clues)
 
 
+def check_buildable(name: str, path: Path) -> None:
+    """Raise FileError, with the command, if the user has to build a dataset that is missing."""
+    if name in CMUDICT:
+        raise FileError(f"{path} does not exist: make it with {CMUDICT[name]} --out {path}")
+
+
 def find_benchmark(
     name: str,
     folder: str | Path,
@@ -185,6 +208,7 @@ def find_benchmark(
     """
     path = path_of(name, folder, clues)
     if not path.exists():
+        check_buildable(name, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         say(f"building {path}, once")
         built = build_benchmark(name, clues)

@@ -15,12 +15,15 @@ VARIANT = re.compile(r"\(\d+\)$")
 PHONE = re.compile(r"[A-Z]{1,2}[0-2]?")
 
 
-def build_cmudict(path: str | Path, *, stress: bool = True, split: Split | None = None) -> SequenceData:
+def build_cmudict(
+    path: str | Path, *, stress: bool = True, several: bool = False, split: Split | None = None
+) -> SequenceData:
     """Return words as characters with all their pronunciations as phones, in the order of the file.
 
     Args:
         path: the dictionary's text file: lines such as ``tomato(2) T AH0 M AA1 T OW2 # comment``.
         stress: False leaves out the stress marks of vowels; pronunciations that are then equal are listed once.
+        several: keep only the words with several pronunciations.
         split: keep only the words of this split; a hash of the word decides: 80 % train, 10 % dev, 10 % test.
     """
     path = Path(path)
@@ -41,6 +44,9 @@ def build_cmudict(path: str | Path, *, stress: bool = True, split: Split | None 
         if not stress:
             phones = [phone.rstrip("012") for phone in phones]
         queries.setdefault(tuple(word.lower()), {}).setdefault(tuple(phones))
+    if several:
+        queries = {word: found for word, found in queries.items() if len(found) > 1}
     if not queries:
-        raise FileError(f"{path} has no words")
-    return grouped(queries, split, {"builder": "cmudict", "file": path.name, "stress": stress, "split": split})
+        raise FileError(f"{path} has no words{' with several pronunciations' if several else ''}")
+    about = {"builder": "cmudict", "file": path.name, "stress": stress, "split": split}
+    return grouped(queries, split, about | ({"several": True} if several else {}))

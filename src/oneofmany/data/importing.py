@@ -33,8 +33,9 @@ def import_sequences(
 ) -> tuple[SequenceData, PairSummary]:
     """Group input-output records into inputs with their listed answers, of any lengths.
 
-    An input or output is a text, or a list of texts or whole numbers, which are its tokens. Equal answers of an input
-    are listed once. The vocabularies are those of the whole source, whatever the split.
+    An input or output is a text, or a list, array or tensor of texts or whole numbers, which are its tokens; a single
+    whole number, such as a label, is one token. Equal answers of an input are listed once. The vocabularies are those
+    of the whole source, whatever the split.
 
     Args:
         source: a .jsonl, .parquet, .csv or .tsv file, or records in memory: any iterable of dictionaries, for example
@@ -98,12 +99,13 @@ def _vocabulary(sequences: Any) -> tuple[Token, ...]:
 def _tokens(value: Any, name: str, how: Tokens) -> tuple[Token, ...]:
     if isinstance(value, str):
         return tuple(value) if how == "characters" else tuple(value.split())
-    if not isinstance(value, list | tuple | np.ndarray):
-        raise ValueError(f"{name}: expected a text or a list of tokens, got {type(value).__name__}")
-    tokens = tuple(token.item() if isinstance(token, np.generic) else token for token in value)
-    if not all(isinstance(token, str | int) and not isinstance(token, bool) for token in tokens):
+    if isinstance(value, int) and not isinstance(value, bool):  # a label
+        return (value,)
+    if not isinstance(value, list):
+        raise ValueError(f"{name}: expected a text, a list of tokens or a whole number, got {type(value).__name__}")
+    if not all(isinstance(token, str | int) and not isinstance(token, bool) for token in value):
         raise ValueError(f"{name}: expected texts or whole numbers as tokens")
-    return tokens
+    return tuple(value)
 
 
 def import_data(

@@ -92,7 +92,7 @@ def _size(value: Any) -> int:
     """The number of characters or values, in nested lists too."""
     if isinstance(value, list):
         return len(value) + sum(_size(one) for one in value if isinstance(one, list | str))
-    return len(value or ())
+    return len(value) if isinstance(value, str) else 1
 
 
 def _is_text(kind: Any) -> bool:
@@ -115,7 +115,9 @@ def _check_lengths(column: Any) -> None:
             _check_lengths(column.flatten())
     elif _is_text(column.type):
         longest = own.max(own.binary_length(column)).as_py()
+    elif types.is_integer(column.type):
+        longest = 1
     else:
-        raise ValueError(f"expected texts or lists of integers, got {column.type}")
+        raise ValueError(f"expected texts, integers or lists of them, got {column.type}")
     if (longest or 0) > LONGEST:
         raise ValueError(f"a row has {longest} characters or values, expected at most {LONGEST}")

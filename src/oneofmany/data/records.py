@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,16 +47,25 @@ def read_records(source: Source, fields: Fields) -> Iterator[tuple[int, Any, lis
     """Yield (number, input, its outputs) of every record; a bad one raises FileError, which names it."""
     for number, record in _records(source, fields):
         if not isinstance(record, Mapping) or not {fields.input, fields.answer} <= record.keys():
+            got = ", ".join(map(str, record)) if isinstance(record, Mapping) else type(record).__name__
             raise FileError(
                 f"pair {number} of {name_of(source)}: expected an object with the fields {fields.input} and "
-                f"{fields.answer}"
+                f"{fields.answer}, got {got or 'none'}"
             )
-        answers = record[fields.answer]
-        if fields.outputs is not None and (not isinstance(answers, list | tuple) or not answers):
+        answers = _plain(record[fields.answer])
+        if fields.outputs is not None and (not isinstance(answers, list) or not answers):
             raise FileError(
                 f"pair {number} of {name_of(source)}: {fields.outputs}: expected a list of at least one output"
             )
-        yield number, record[fields.input], [answers] if fields.outputs is None else list(answers)
+        outputs = [answers] if fields.outputs is None else [_plain(answer) for answer in answers]
+        yield number, _plain(record[fields.input]), outputs
+
+
+def _plain(value: Any) -> Any:
+    """Arrays, tensors and tuples as lists, their single numbers as numbers."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _records(source: Source, fields: Fields) -> Iterator[tuple[int, Any]]:
@@ -87,7 +97,8 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def _csv_rows(path: Path, fields: Fields) -> Iterator[tuple[int, Any]]:
     if fields.outputs is not None:
         raise FileError(f"{path}: a column of a CSV file has one output a row: name it with --output-field")
-    lines = _text(path).splitlines(keepends=True)
+    # Not splitlines, which also breaks a line at characters such as U+2028.
+    lines = io.StringIO(_text(path), newline="")
     reader = csv.DictReader(lines, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
     try:
         for number, row in enumerate(reader, 1):

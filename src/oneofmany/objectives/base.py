@@ -54,6 +54,8 @@ class WeightedLoss(nn.Module):
     ) -> None:
         super().__init__()
         expect(reduction in get_args(Reduction), "reduction", "mean, sum or none", reduction)
+        usable = pair_loss is None or (callable(pair_loss) and not isinstance(pair_loss, type))
+        expect(usable, "pair_loss", "a function or an instance, such as CategoricalNLL()", pair_loss)
         self.per_step = per_step
         self.draws = draws
         self.pair_loss: PairLoss = CategoricalNLL() if pair_loss is None else pair_loss

@@ -21,7 +21,7 @@ class Reward(Protocol):
     """The signature of a reward; any callable with it can be used."""
 
     def __call__(self, logits: Tensor, solutions: Tensor) -> Tensor:
-        """Return the rewards `[T,B,K]` or `[B,K]`; `variable_mask=` is passed only if one is used."""
+        """Return the rewards `[T,B,K]` or `[B,K]`; `variable_mask=` and `lengths=` are passed only if used."""
         ...
 
 

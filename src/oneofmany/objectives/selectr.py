@@ -157,6 +157,7 @@ class SelectR(WeightedLoss):
         scores: Tensor | None = None,
         *,
         variable_mask: Tensor | None = None,
+        lengths: Tensor | None = None,
         normaliser: Tensor | float | None = None,
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
@@ -172,16 +173,19 @@ class SelectR(WeightedLoss):
             mask: as in the call. OS queries do not train the selector.
             scores: `[B,K]` (per step `[T,B,K]`), of the selector.
             variable_mask: as in the call.
+            lengths: as in the call; for a reward of your own that takes them.
             normaliser: the divisor of the mean: `selector_count`, summed over the processes or micro-batches.
             generator: the generator to draw from, if `reinforce`.
             noise: `[B,K]` (per step `[T,B,K]`), drawn by `draw_noise`, instead of a generator.
         """
         reward = self.reward or _reward_of(self.pair_loss)
-        listed, kept = self._prepare(logits, solutions, mask, variable_mask)
+        listed, kept = self._prepare(logits, solutions, mask, variable_mask, lengths)
         with torch.no_grad():
             # A reward of the user's own gets what the user passed.
-            used = kept if reward in REWARDS else variable_mask
-            rewards = call(reward, logits, without_padding(solutions, listed), variable_mask=used)
+            used = (
+                {"variable_mask": kept} if reward in REWARDS else {"variable_mask": variable_mask, "lengths": lengths}
+            )
+            rewards = call(reward, logits, without_padding(solutions, listed), **used)
         return self.reduce_rewards(rewards, listed, scores, normaliser=normaliser, generator=generator, noise=noise)
 
     def reduce_rewards(

@@ -10,6 +10,9 @@
 * ``sequences/OBJECTIVE``, ``sequences/OBJECTIVE/ctc``: an encoder-decoder, and CTC, on your own imported sequences.
 * ``TASK/OBJECTIVE/tiny``: our network on small boards, a minute on a laptop.
 * ``colouring/OBJECTIVE/equivariant``: our network on graphs; ``.../5-colours`` and ``.../all-sizes`` change the data.
+* ``sequences/OBJECTIVE/cmudict``, ``sequences/OBJECTIVE/ctc/cmudict``: the same on pronunciations of English words.
+* ``nqueens/OBJECTIVE/small``, ``nqueens/OBJECTIVE/small-transformer``, ``sequences/OBJECTIVE/small``,
+  ``sequences/OBJECTIVE/small-ctc``: which objective for which network, on one CPU core.
 
 A task of your own has the recipes ``TASK/OBJECTIVE/equivariant``, of a size for two CPU cores.
 
@@ -32,6 +35,7 @@ from oneofmany.recipes.hard import hard_recipes
 from oneofmany.recipes.ours import our_recipes, own_task
 from oneofmany.recipes.paper import SEEDS, paper_recipes
 from oneofmany.recipes.paper import TASKS as PAPER_TASKS
+from oneofmany.recipes.small import small_recipes
 from oneofmany.recipes.table_2 import table_2_recipes
 from oneofmany.recipes.without_rules import recipes_without_rules
 from oneofmany.training.settings import OBJECTIVES, Settings
@@ -48,8 +52,8 @@ def _table() -> dict[str, Recipe]:
 
 @cache
 def _package() -> dict[str, Recipe]:
-    ours = (*our_recipes(), *hard_recipes(), *graph_recipes(), *recipes_without_rules(), *ablation_recipes())
-    every = (*paper_recipes(), *table_2_recipes(), *ours)
+    ours = (*our_recipes(), *hard_recipes(), *graph_recipes(), *recipes_without_rules(), *small_recipes())
+    every = (*paper_recipes(), *table_2_recipes(), *ours, *ablation_recipes())
     return {one.name: one for one in every}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from oneofmany.data.benchmark import find_benchmark, path_of
+from oneofmany.data.benchmark import check_buildable, find_benchmark, path_of
 from oneofmany.recipes import data_of
 
 
@@ -32,11 +32,14 @@ class DataFiles:
         return tuple(part for name, value in given.items() if value is not None for part in (name, str(value)))
 
     def missing(self, recipe: str) -> list[Path]:
-        """The files of a recipe that ``find`` would build."""
+        """The files of a recipe that ``find`` would build; FileError if it could not."""
         folder = "data" if self.folder is None else self.folder
         wanted = zip((self.train, self.dev), data_of(recipe), strict=True)
-        files = [path_of(name, folder, self.clues) for own, name in wanted if own is None and name]
-        return [file for file in files if not file.exists()]
+        files = {path_of(name, folder, self.clues): name for own, name in wanted if own is None and name}
+        missing = [file for file in files if not file.exists()]
+        for file in missing:
+            check_buildable(files[file], file)
+        return missing
 
     def find(self, recipe: str, say: Callable[[str], None] = lambda sentence: None) -> tuple[Path, Path]:
         """The training and dev files of a recipe; ``say`` is called with a sentence for every file that is built."""

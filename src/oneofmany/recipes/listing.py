@@ -34,6 +34,10 @@ FOLDED = {
     "*/*/table-2/*": "controls of Table 2",
     "*/*/equivariant/*": "experiments with our network",
     "*/*/equivariant-checker/*": "experiments with the checker",
+    "sequences/*/*cmudict*": "an encoder-decoder on CMUdict",
+    "sequences/*/ctc/*cmudict*": "CTC on CMUdict",
+    "nqueens/*/small*": "small boards, with and without rules",
+    "sequences/*/small*": "words with several sounds",
 }
 """Pattern of recipes that the list only counts -> their description."""
 MEASURED = Path(__file__).with_name("measured.json")
@@ -70,7 +74,8 @@ def measured() -> dict[str, Measured]:
 def line_of(name: str) -> str:
     """One line about a recipe: name, network, what it needs, minutes and accuracy; two lines if the name is long."""
     settings, found = recipes()[name], measured().get(name)
-    small = name.endswith("/tiny") or settings.task not in (*TASKS, GRAPHS)
+    small = any(part.startswith(("tiny", "small")) for part in name.split("/"))
+    small = small or (settings.task not in (*TASKS, GRAPHS) and "cmudict" not in name)
     needs = ("CPU" if small else "GPU") + (" *" if settings.discover else "")
     minutes = "- " if found is None else f"{found.minutes:.1f}{'+' if found.pretrained else ' '}"
     accuracy = "-" if found is None or found.accuracy is None else f"{found.accuracy:.2f}"

@@ -1,7 +1,7 @@
 """Recipes of networks that are given no rules: the Transformer on every task and on your own data, and sequences.
 
 ``TASK/OBJECTIVE/transformer`` is for the tasks of the paper, ``pairs/OBJECTIVE`` for imported fill-in data,
-``sequences/OBJECTIVE`` and ``sequences/OBJECTIVE/ctc`` for imported sequences.
+``sequences/OBJECTIVE`` and ``sequences/OBJECTIVE/ctc`` for imported sequences, ``.../cmudict`` for those of CMUdict.
 """
 
 from __future__ import annotations
@@ -43,6 +43,14 @@ def transformer(task: str, objective: ObjectiveName) -> Settings:
     )
 
 
+def on_one_size(settings: Settings) -> Recipe:
+    """The recipe with data of one size: the Transformer knows that of its training data only."""
+    task = settings.task
+    if task == "sudoku":
+        return usual(settings)
+    return Recipe(settings, f"{task}{'-same-size' * (task == 'nqueens')}-train", f"{task}-same-size-dev")
+
+
 def pairs(objective: ObjectiveName) -> Settings:
     """The same for imported fill-in data: smaller batches, and early stopping, because such data may be small."""
     settings = transformer("pairs", objective)
@@ -78,7 +86,13 @@ def sequences(objective: ObjectiveName, *, ctc: bool = False) -> Settings:
 
 def recipes_without_rules() -> list[Recipe]:
     """All recipes of networks that are given no rules; those of your own data name no data."""
-    table = [usual(transformer(task, objective)) for task in TASKS for objective in OBJECTIVES]
+    table = [on_one_size(transformer(task, objective)) for task in TASKS for objective in OBJECTIVES]
     own = [pairs(objective) for objective in OBJECTIVES]
     own += [sequences(objective, ctc=ctc) for ctc in (False, True) for objective in OBJECTIVES]
-    return table + [Recipe(settings, "", "") for settings in own]
+    return table + [Recipe(settings, "", "") for settings in own] + pronunciations()
+
+
+def pronunciations() -> list[Recipe]:
+    """Sequences on CMUdict. Random trains on the dictionary's first pronunciation of a word, the usual practice."""
+    own = [sequences(objective, ctc=ctc) for ctc in (False, True) for objective in OBJECTIVES]
+    return [Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict") for settings in own]
