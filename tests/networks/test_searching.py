@@ -97,6 +97,19 @@ def test_a_perturbed_state_continues_from_the_last_one(network, batch):
     assert torch.equal(moved.answers[first.settled], first.answers[first.settled])
 
 
+def test_starts_run_ahead_in_powers_of_two(network, batch, monkeypatch):
+    sizes = []
+
+    def counted(network, some, **how):
+        sizes.append(len(some))
+        return trajectory(network, some, **how | {"steps": 2})
+
+    monkeypatch.setattr("oneofmany.networks.searching.trajectory", counted)
+    results = found(network, batch[:2], starts=7, together=1000)
+    assert [one.starts for one in results] == [1, 2, 3, 4, 5, 6, 7]
+    assert sizes == [2, 2, 4, 6]
+
+
 def test_a_search_ends_when_it_is_told_to(network, batch):
     assert found(network, batch, stop=lambda: True) == []
     asked = iter([False] * 3 + [True] * 9)

@@ -27,6 +27,7 @@ LAGGED = SelectorTraining(updates=4, lr=2e-3, copy_interval=3)
 SELECTING = {"first": replace(PHASE, batch=16), "second": replace(PHASE, batch=16), "log_every": 1}
 RUNS = {
     "noise": small("minloss", reveal=0.5, ema=0.5, burn_in=(0, 1), **COMMON),
+    "windows": small("minloss", windows=2, burn_in=(0, 1), **COMMON),
     "unique": small("unique", "nlm", clip=0.1, **COMMON),
     "naive": small("naive", "nlm", **COMMON),
     "joint": small("selectr", reveal=0.3, selector_training=LAGGED, **SELECTING),

@@ -33,7 +33,7 @@ EVERYTHING = {
         reveal=0.4,
         keep_pretrained=True,
     ),
-    "iexplr": small("iexplr", clip=1.0),
+    "iexplr": small("iexplr", clip=1.0, windows=2),
     "rrn": small("selectr", "rrn", selector_training=SelectorTraining(updates=3, sample=True, copy_interval=2)),
     "transformer": small(
         "selectr", "transformer", selector_training=SelectorTraining(updates=3, copy_interval=2), augment=True, ema=0.6

@@ -319,6 +319,12 @@ def test_captured_updates_equal_plain_ones(data, kind, objective):
     assert_same_training(on_device(replace(settings, capture=False), data), on_device(settings, data))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: updates are captured there alone")
+def test_captured_windows_equal_plain_ones(data):
+    settings = small("minloss", device="cuda", compile=False, windows=3, burn_in=(0, 2), spare_settled=True)
+    assert_same_training(on_device(replace(settings, capture=False), data), on_device(settings, data))
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: steps are compiled there alone")
 @pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's own compiler
 def test_a_compiled_step_equals_the_plain_one(data):

@@ -54,8 +54,8 @@ def main(plan):
             setattr(trainer_module, name, refuse)
     place, held = trainer_module.place, []
 
-    def noting(*given):
-        placed = place(*given)
+    def noting(*given, **how):
+        placed = place(*given, **how)
         held.append((len(placed), len(placed.solutions)))
         return placed
 

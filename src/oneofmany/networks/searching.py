@@ -99,7 +99,8 @@ def search(
     while best.starts < starts and not (stop is not None and stop()):
         rows = torch.nonzero(~best.settled)[:, 0]
         ahead = 1 if restart == "perturbed" else max(1, (together or B) // max(1, len(rows)))
-        ahead = min(ahead, starts - best.starts)
+        # As many as before at most: 1, 1, 2, 4, ... So few starts are run for nothing if an earlier one settles.
+        ahead = min(ahead, max(1, best.starts), starts - best.starts)
         with evaluating(asked):
             if restart == "perturbed" and best.starts:
                 assert last is not None  # of the queries that have not settled: these rows
