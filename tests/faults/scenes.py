@@ -56,8 +56,13 @@ def other_scenes(data: Path, run: Path) -> list[Scene]:
     def copied(folder: Path) -> None:
         shutil.copytree(run, folder / "run")
 
-    def writes(name: str, *arguments: object, to: str, again: str = "", **more: Any) -> Scene:
-        """A command whose option --out is this file; with ``again`` there is an old file of this content."""
+    words = data / "words.jsonl"
+    words.write_text('{"input": "hi", "output": "h ai"}\n{"input": "read", "output": "r e d"}\n')
+    dictionary = data / "cmudict.dict"
+    dictionary.write_text("read R EH1 D\nread(2) R IY1 D\nhi HH AY1\n")
+
+    def writes(name: str, *arguments: object, to: str, again: str = "", by: str = "--out", **more: Any) -> Scene:
+        """A command whose option ``by`` is this file; with ``again`` there is an old file of this content."""
 
         def set_up(folder: Path) -> None:
             if again:
@@ -65,7 +70,7 @@ def other_scenes(data: Path, run: Path) -> list[Scene]:
 
         forced = ["--force"] if again else []
         own = {"set_up": set_up, "done": lambda folder: not forced and (folder / to).exists()} | more
-        return Scene(name, lambda folder: [*arguments, "--out", folder / to, *forced], **own)
+        return Scene(name, lambda folder: [*arguments, by, folder / to, *forced], **own)
 
     built = ("data", "sudoku", "--size", 4, "--split", "train", "--queries", 40)
     return [
@@ -75,6 +80,14 @@ def other_scenes(data: Path, run: Path) -> list[Scene]:
         writes("data import --force", "data", "import", pairs, "--task", "nqueens", to="data.safetensors", again="old"),
         writes("data export", "data", "export", dev, to="out.parquet"),
         writes("data export --force", "data", "export", dev, to="out.parquet", again="old"),
+        writes("data import, sequences", "data", "import", words, "--form", "sequences", to="data.safetensors"),
+        writes("data cmudict --force", "data", "cmudict", dictionary, to="data.safetensors", again="old"),
+        writes("new-task", "new-task", "mine", to="mine.py"),
+        writes("show --svg", "show", "nqueens", "2 . . .", to="board.svg", by="--svg"),
+        writes("show --png --force", "show", "nqueens", "2 . . .", to="board.png", by="--png", again="old"),
+        writes("show --settling", "show", "nqueens", "2 . . .", to="board.svg", by="--settling"),
+        writes("plot --force", "plot", run, to="plot.svg", again="old"),
+        writes("playground", "playground", to="playground.html"),
         writes("report --force", "report", run, to="report.html", again="old"),
         Scene("record", lambda folder: ["record", run, "--out", folder / "records", "--force", "--allow-dirty"]),
         Scene(
@@ -141,8 +154,10 @@ def blocked(folder: Path) -> list[Path]:
 
 def _content(path: Path, place: str) -> Any:
     raw = path.read_bytes()
-    if path.suffix in (".html", ".parquet") or raw == b"old":
+    if path.suffix in (".html", ".parquet", ".svg", ".png") or raw == b"old":
         return raw
+    if path.suffix == ".py":  # its example names the file
+        return raw.replace(place.encode(), b"FOLDER")
     if path.suffix == ".safetensors":
         if path.name == "data.safetensors":
             return raw
