@@ -157,7 +157,7 @@ def test_nothing_is_empty(page):
 def test_partial_and_empty_grids_render():
     text = render(Grid.of([]), user_sections(Grid.of([])))
     assert "No run has been evaluated" in text
-    assert re.findall(r'<section id="(\w+)"', text) == ["answer", "runs"]
+    assert re.findall(r'<section id="(\w+)"', text) == ["answer"]
     grid = Grid.of(fake_grid(queries=50))
     assert "need matplotlib" in render(grid, user_sections(grid), drawn=False)
 

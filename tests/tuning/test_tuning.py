@@ -19,6 +19,7 @@ from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.data.test_sets import is_test_set
+from oneofmany.pictures.themes import LIGHT
 from oneofmany.recipes import recipe
 from oneofmany.recipes.fields import resolve
 from oneofmany.recipes.finding import DataFiles
@@ -260,6 +261,11 @@ def test_a_search_is_fair_prunes_continues_and_has_a_page(files, tmp_path, monke
     page = (out / "tuning.html").read_text()
     assert page.count("<svg") >= 5  # history, progress, and three fields
     assert "Every objective has the same number of trials and of updates" in page
+    assert f"% on dev with ema {best.params['ema']:.4g}, first.lr {best.params['first.lr']:.4g}" in page
+    assert "No run has been evaluated" not in page
+    assert "0 runs" not in page
+    assert LIGHT["minloss"] in page
+    assert LIGHT["ccloss"] in page
     with pytest.raises(ValueError, match="holds a search with other settings"):
         Tuner(replace(search, updates=400))
 

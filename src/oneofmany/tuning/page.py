@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from oneofmany.extras import missing, require
 from oneofmany.files import check_writable, write_whole
 from oneofmany.report import Chart, Grid, Section, Table
+from oneofmany.report.answer import Answer
 from oneofmany.report.page import render
 from oneofmany.report.table import Cell, Column
 
@@ -31,7 +32,8 @@ def write_page(studies: Mapping[str, Study], out: str | Path, command: str, *, f
         Section("search", "The search", charts=charts),
         Section("fields", "Fields and accuracy on dev", charts=fields(studies)),
     ]
-    page = render(Grid.of([]), sections, drawn=missing("matplotlib") is None, title="Hyperparameter search")
+    drawn = missing("matplotlib") is None
+    page = render(Grid.of([]), sections, drawn=drawn, title="Hyperparameter search", answer=answer(studies))
     write_whole(out, lambda beside: beside.write_text(page, encoding="utf-8"), force)
 
 
@@ -41,6 +43,21 @@ def _finished(study: Study) -> list[FrozenTrial]:
 
     done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     return sorted(done, key=lambda trial: -(trial.value or 0.0))
+
+
+def answer(studies: Mapping[str, Study]) -> Answer:
+    """What the page begins with: the best trial of every objective."""
+    winners = {name: done[0] for name, study in studies.items() if (done := _finished(study))}
+    sentences = [
+        f"{name} reaches {100 * (trial.value or 0.0):.2f} % on dev with {_chosen(trial)}."
+        for name, trial in sorted(winners.items(), key=lambda pair: -(pair[1].value or 0.0))
+    ]
+    note = "The best of several trials is too high for its own accuracy: evaluate it on a test set, once."
+    return Answer(sentences or ["No trial has finished yet."], note=note if sentences else "")
+
+
+def _chosen(trial: FrozenTrial) -> str:
+    return ", ".join(f"{field} {_text(value)}" for field, value in trial.params.items())
 
 
 def _summary(studies: Mapping[str, Study]) -> str:
@@ -58,9 +75,8 @@ def best(studies: Mapping[str, Study], command: str) -> Table:
     for name, study in studies.items():
         for rank, trial in enumerate(_finished(study)[:BEST]):
             score = trial.value or 0.0
-            chosen = ", ".join(f"{field} {_text(value)}" for field, value in trial.params.items())
             number = Cell(f"{100 * score:.2f}", {"dev": score}, (command,), best=rank == 0)
-            rows.append((Cell(name), Cell(f"{trial.number}"), Cell(chosen), number))
+            rows.append((Cell(name), Cell(f"{trial.number}"), Cell(_chosen(trial)), number))
     columns = (Column("objective"), Column("trial"), Column("fields"), Column("dev, %"))
     note = "Every objective has the same number of trials and of updates. Chosen on dev; no test set was read."
     return Table("tuning-best", "Best trials on dev", columns, tuple(rows), note, labels=3)
@@ -74,8 +90,9 @@ def history(studies: Mapping[str, Study]) -> Chart | None:
         for i, (name, study) in enumerate(studies.items()):
             done = sorted(_finished(study), key=lambda trial: trial.number)
             numbers, scores = [t.number for t in done], [100 * (t.value or 0.0) for t in done]
-            (line,) = axes.step(numbers, [max(scores[: k + 1]) for k in range(len(scores))], where="post", label=name)
-            axes.plot(numbers, scores, MARKERS[i % len(MARKERS)], color=line.get_color(), markersize=4, alpha=0.6)
+            best_so_far = [max(scores[: k + 1]) for k in range(len(scores))]
+            axes.step(numbers, best_so_far, where="post", label=name, color=theme[name])
+            axes.plot(numbers, scores, MARKERS[i % len(MARKERS)], color=theme[name], markersize=4, alpha=0.6)
         axes.set(xlabel="trial", ylabel="accuracy on dev, %")
         axes.legend()
 
@@ -86,15 +103,17 @@ def history(studies: Mapping[str, Study]) -> Chart | None:
 
 def progress(studies: Mapping[str, Study]) -> Chart | None:
     """The accuracy of every trial during training; pruned trials end early."""
-    every = [(i, trial) for i, s in enumerate(studies.values()) for trial in s.get_trials(deepcopy=False)]
-    every = [(i, trial) for i, trial in every if trial.intermediate_values]
+    every = [(name, trial) for name, study in studies.items() for trial in study.get_trials(deepcopy=False)]
+    every = [(name, trial) for name, trial in every if trial.intermediate_values]
 
     def draw(figure: Any, theme: Mapping[str, str]) -> None:
         axes = figure.add_subplot()
-        for i, trial in every:
+        for name, trial in every:
             steps, scores = zip(*sorted(trial.intermediate_values.items()), strict=True)
             pruned = trial.state.name == "PRUNED"
-            axes.plot(steps, [100 * s for s in scores], ":" if pruned else "-", color=f"C{i}", linewidth=1, alpha=0.7)
+            axes.plot(
+                steps, [100 * s for s in scores], ":" if pruned else "-", color=theme[name], linewidth=1, alpha=0.7
+            )
         axes.set(xlabel="updates of all phases", ylabel="accuracy on dev, %")
 
     caption = "One line for each trial, coloured by objective; dotted lines were pruned."
@@ -109,16 +128,24 @@ def fields(studies: Mapping[str, Study]) -> list[Chart]:
 
 def _field(field: str, studies: Mapping[str, Study]) -> Chart:
     def draw(figure: Any, theme: Mapping[str, str]) -> None:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
         axes = figure.add_subplot()
         for i, (name, study) in enumerate(studies.items()):
             done = [trial for trial in _finished(study) if field in trial.params]
+            if not done:
+                continue
             values = [trial.params[field] for trial in done]
             numbers = all(isinstance(value, int | float) for value in values)
             places = values if numbers else [str(value) for value in values]
             scores = [100 * (trial.value or 0.0) for trial in done]
-            axes.plot(places, scores, MARKERS[i % len(MARKERS)], markersize=5, alpha=0.7, label=name)
+            marker = MARKERS[i % len(MARKERS)]
+            axes.plot(places, scores, marker, color=theme[name], markersize=5, alpha=0.7, label=name)
             if any(getattr(trial.distributions[field], "log", False) for trial in done):
                 axes.set_xscale("log")
+                axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+                axes.xaxis.set_major_formatter("{x:g}")
+                axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set(xlabel=field, ylabel="accuracy on dev, %")
         axes.legend()
 
