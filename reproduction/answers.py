@@ -7,6 +7,7 @@ from collections.abc import Callable
 from oneofmany.report.grid import TASKS, Grid, name_of, summary_of
 from reproduction import paper
 from reproduction.agreement import LESS_MS, ONE_SEED, Compared, before, compare, order_holds
+from reproduction.choosing import choosing_answer
 from reproduction.claims import check_claims, tally
 from reproduction.evidence import OurResults
 from reproduction.ours import MAIN_OBJECTIVE, TESTS, TITLES, headline_test, on, reproduced, training_with_checker
@@ -99,5 +100,6 @@ def _of(held: list[bool]) -> str:
 ANSWERS: dict[str, Callable[[Grid], str]] = {
     "reproduction-answer": reproduction_answer,
     "results-answer": results_answer,
+    "choosing-answer": choosing_answer,
 }
 """Name of the block -> what writes its sentences."""

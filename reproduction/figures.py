@@ -14,6 +14,7 @@ from oneofmany.report.figures import legend
 from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, summary_of
 from reproduction import paper
 from reproduction.agreement import compare, compared_commands
+from reproduction.choosing import choosing_chart
 from reproduction.curves import our_charts
 from reproduction.ours import MAIN_OBJECTIVE, headline, reproduced
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours
@@ -47,7 +48,8 @@ class Point:
 
 def page_charts(grid: Grid) -> list[Chart]:
     """The figures that pages of the docs show; those without numbers are left out."""
-    return [chart for chart in (reproduction_chart(grid), results_chart(grid)) if chart] + our_charts(grid)
+    charts = (reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid))
+    return [chart for chart in charts if chart]
 
 
 def reproduction_chart(grid: Grid) -> Chart | None:

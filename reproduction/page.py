@@ -14,6 +14,7 @@ from reproduction import paper
 from reproduction.agreement import agreement, agreement_by_mean, ms_order, summary
 from reproduction.answers import reproduction_answer, results_answer
 from reproduction.budgets import cost, schedule
+from reproduction.choosing import small_boards, small_sequences
 from reproduction.claims import METHOD, CheckedClaim, check_claims, measured, tally
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.completion import completion, completion_by_solutions, completion_runs
@@ -45,6 +46,7 @@ def sections(grid: Grid) -> list[Section]:
     return [
         Section("results", "The paper's tables", paper_tables(grid)),
         Section("ours", "Our network", our_tables(grid)),
+        Section("choosing", "Which objective for which network", small_tables(grid)),
         Section("claims", "The paper's claims", html=claims_html(grid, check_claims(grid))),
         Section("figures", "Figures", charts=all_charts(grid)),
         Section("provenance", "Where the records come from", [provenance(grid)]),
@@ -63,7 +65,12 @@ def answer(grid: Grid) -> Answer:
 
 def all_tables(grid: Grid) -> list[Table]:
     """Every table of the report, in order, and the summary of the README."""
-    return [*paper_tables(grid), *our_tables(grid), summary(grid), provenance(grid)]
+    return [*paper_tables(grid), *our_tables(grid), *small_tables(grid), summary(grid), provenance(grid)]
+
+
+def small_tables(grid: Grid) -> list[Table]:
+    """Which objective for which network."""
+    return [small_boards(grid), small_sequences(grid)]
 
 
 def paper_tables(grid: Grid) -> list[Table]:

@@ -22,6 +22,7 @@ from oneofmany.report.page import render
 from reproduction import measured as measured_recipes
 from reproduction.answers import ANSWERS
 from reproduction.bundle import markdown as cards
+from reproduction.choosing import is_small
 from reproduction.claims import check_claims, claims_markdown, measured
 from reproduction.commands import FILE, commands_page
 from reproduction.figures import page_charts
@@ -110,7 +111,8 @@ def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
     yield root / FILE, commands_page(tables)
-    yield root / measured_recipes.FILE, measured_recipes.measured_json([*grid.runs, *grid.apart])
+    timed = [record for record in (*grid.runs, *grid.apart) if not is_small(record)]
+    yield root / measured_recipes.FILE, measured_recipes.measured_json(timed)
 
 
 def stale(root: Path = ROOT) -> list[str]:

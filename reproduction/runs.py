@@ -79,8 +79,9 @@ def ours(grid: Grid) -> Grid:
 
 
 def others(grid: Grid) -> Grid:
-    """All other runs."""
-    return _part(grid, False)
+    """All other runs, without experiments, which have their own tables."""
+    found = _part(grid, False)
+    return replace(found, apart=tuple(record for record in found.apart if not record.apart.startswith(EXPERIMENTS)))
 
 
 def _part(grid: Grid, own: bool) -> Grid:
