@@ -237,7 +237,8 @@ def test_a_long_visit_keeps_nothing_of_the_boards_before(opened):
             opened.wait(f"document.getElementById('tries').textContent.includes('in {starts} starts')")
     shape = opened.browser.call("Runtime.evaluate", expression="HTMLCanvasElement.prototype")["result"]["objectId"]
     alive = opened.browser.call("Runtime.queryObjects", prototypeObjectId=shape)["objects"]["description"]
-    assert alive == opened.js("`Array(${document.querySelectorAll('canvas').length})`")
+    # Those of the board before may still be on their way out; kept ones would be ten times as many.
+    assert int(alive[6:-1]) <= 2 * opened.js("document.querySelectorAll('canvas').length")
 
 
 def test_another_answer_starts_from_new_noise(opened):
