@@ -268,14 +268,22 @@ def test_examples_in_the_commands(call, example):
     code, out, err = call("show", task.name, blank, "--solutions", 1, *options)
     assert code == 0, err
     assert re.search(r"^\d[\d,]* solutions", out)
-    if problem.own_kinds:  # every query brings its rules, so there are no random ones
-        return
-    code, _, err = call("data", "build", task.name, "--queries", 30, "--out", "x.safetensors", *options)
+    number = 3 if problem.own_kinds else 30
+    code, _, err = call("data", "build", task.name, "--queries", number, "--out", "x.safetensors", *options)
     assert code == 0, err
     use_task_file(example)
     data = Dataset.load("x.safetensors")
+    assert len(data) == number
     assert data.multiple.any()
-    assert len(example.read_text().splitlines()) <= 60
+    for row in range(3):
+        text = task.format(data.problem_of(row), data.query[row], None)
+        query = task.parse(text)
+        assert query.problem.same_as(data.problem_of(row))
+        assert (query.values == data.query[row]).all()
+    code, out, err = call("show", "x.safetensors", "--rows", 0, *options)
+    assert code == 0, err
+    assert "solution 1" in out
+    assert len(example.read_text().splitlines()) <= (140 if problem.own_kinds else 60)
 
 
 def test_completion_knows_the_option():
