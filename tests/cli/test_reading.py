@@ -139,6 +139,11 @@ PLAIN_FUTOSHIKI = {
     "rows": [of(".1.", "...", "3.."), of(". 1 .", ". . .", "3 . .")],
     "drawn grid": [of(".   1   .", "", ".   .   .", "", "3   .   .")],
 }
+GRAPHS = {
+    "line": ["k=3 n=5 1-2 2-3 1=2", "n=5 1-2 2-3 1=2", "1=2 2-1, 3-2 n=5"],
+    "DIMACS (`.col`)": [of("c a comment", "p edge 5 2", "e 1 2", "e 2 3", "n 1 2")],
+    "drawn": [TASKS["colouring"].draw(*vars(TASKS["colouring"].parse("k=3 n=5 1-2 2-3 1=2")).values())],
+}
 CASES = [
     (task, name, text, expected)
     for task, expected, formats in (
@@ -147,6 +152,7 @@ CASES = [
         ("nqueens", ". . 5 . . . 2 . . .", QUEENS),
         ("futoshiki", "1........ r1c1<r1c2 r1c1<r2c1 r3c3<r1c2", FUTOSHIKI),
         ("futoshiki", ".1....3..", PLAIN_FUTOSHIKI),
+        ("colouring", "k=3 n=5 1-2 2-3 1=2", GRAPHS),
     )
     for name, texts in formats.items()
     for text in texts

@@ -272,7 +272,7 @@ def test_a_sweep_trains_evaluates_and_records(tmp_path):
     sweep = ["sweep", "mine/*/equivariant", "--seeds", "1", "--train", "d.safetensors", "--dev", "d.safetensors"]
     sweep += ["--evaluate", "d.safetensors", "--records", "records", "--allow-dirty", *SHORT, *own]
     code = subprocess.run([*program, *sweep, "--dry-run"], cwd=tmp_path, capture_output=True, text=True)
-    assert code.stdout.count("start") == 7
+    assert code.stdout.count("start") == 8
     one = ["sweep", "mine/minloss/equivariant", *sweep[2:]]
     done = subprocess.run([*program, *one], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

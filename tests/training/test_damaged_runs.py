@@ -117,4 +117,9 @@ def test_states(finished):
         folder.save_state(5 * 10**11 + number, tensors, values)
         found += refused(lambda: resume(finished))
     assert found > 50
+    for number, phase in enumerate((-1, -(10**30))):
+        result.unlink(missing_ok=True)
+        folder.save_state(6 * 10**11 + number, tensors, about | {"finished": False, "phase": phase})
+        with pytest.raises(ValueError, match="its newest state is damaged"):
+            resume(finished)
     result.write_text(good)

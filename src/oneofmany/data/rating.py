@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from oneofmany.data.dataset import Dataset
-from oneofmany.exact import rate
 from oneofmany.problems import Problem
 
 SEARCHES = 4
@@ -19,6 +18,8 @@ def has_ratings(problem: Problem) -> bool:
 
 def ratings_of(data: Dataset) -> np.ndarray:
     """Return float64 [Q] (see ``oneofmany.exact.rate``); the rating of an MS query ends at its second solution."""
+    from oneofmany.exact import rate  # numba: evaluation does without it
+
     if not has_ratings(data.problem):
         raise ValueError(f"only 9x9 Sudokus have a rating, got {data.problem}")
     return rate(data.query, searches=SEARCHES).rating

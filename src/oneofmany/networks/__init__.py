@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from oneofmany.networks.nlm import NLM, NLMSelector, nlm_for, nlm_selector_for
     from oneofmany.networks.protocol import PredictionNetwork, SelectorNetwork
     from oneofmany.networks.rrn import RRN, CNNSelector, MLPSelector
+    from oneofmany.networks.searching import Found, search
     from oneofmany.networks.sequences import CTCNetwork, Seq2SeqNetwork, TokenSelector
     from oneofmany.networks.transformer import TransformerNetwork, TransformerSelector
 
@@ -21,6 +22,7 @@ __all__ = [
     "CTCNetwork",
     "EquivariantNetwork",
     "EquivariantSelector",
+    "Found",
     "MLPSelector",
     "NLMSelector",
     "Prediction",
@@ -34,14 +36,15 @@ __all__ = [
     "nlm_for",
     "nlm_selector_for",
     "predict",
+    "search",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from oneofmany.networks import equivariant, inference, nlm, protocol, rrn, sequences, transformer
+        from oneofmany.networks import equivariant, inference, nlm, protocol, rrn, searching, sequences, transformer
 
-        for module in (equivariant, inference, nlm, protocol, rrn, sequences, transformer):
+        for module in (equivariant, inference, nlm, protocol, rrn, searching, sequences, transformer):
             if hasattr(module, name):
                 return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

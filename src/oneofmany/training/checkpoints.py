@@ -126,7 +126,8 @@ class Checkpoint:
             ) from None
         try:
             check_types(at)
-            if not 0 <= at.metrics < 2**63 or (at.finished and at.candidate is None):
+            counts = (at.metrics, at.phase, at.update, at.extensions)
+            if not all(0 <= count < 2**63 for count in counts) or (at.finished and at.candidate is None):
                 raise ValueError("its position cannot be")
         except ValueError as error:
             raise FileError(f"{folder.path}: its newest state is damaged ({error}), so it cannot be resumed") from None
