@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from oneofmany.data.colouring import build_colouring
 from oneofmany.data.listing import list_solutions
 from oneofmany.problems import OwnRules, Problem, Rule, cage, futoshiki, total
 
@@ -22,6 +23,11 @@ def graphs(number, seed, largest=6, colours=3):
         row[nodes:] = 1
         rules.append(edges(pairs, colours))
     return list_solutions(problem, query, None, {"builder": "graphs"}, seed=seed, own=OwnRules.of(rules))
+
+
+def coloured(number, seed, sizes=(4, 6, 7)):
+    """Graphs of different sizes as relations a != b, as the task colouring has them."""
+    return build_colouring(number, sizes, seed=seed, threads=1)
 
 
 def cages(number, seed, size=4):

@@ -9,8 +9,7 @@ from oneofmany.data.listing import list_solutions
 from oneofmany.data.splits import texts_in_split
 from oneofmany.exact import solve, solve_each
 from oneofmany.problems import OwnRules, Problem, Query, Task, cage, sudoku
-from oneofmany.problems.tasks.sudoku import draw
-from oneofmany.problems.tasks.task import NO_RELATIONS
+from oneofmany.problems.tasks.task import NO_RELATIONS, Paint, plain
 
 CAGE = re.compile(r"(r[1-9]c[1-9](?:\+r[1-9]c[1-9])*)=(\d+)")
 
@@ -46,6 +45,35 @@ def write(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELAT
         cells = dict.fromkeys(choice // 9 for choice in rule.choices)
         words.append("+".join(f"r{cell // 9 + 1}c{cell % 9 + 1}" for cell in cells) + f"={rule.low}")
     return " ".join(words)
+
+
+def draw(
+    problem: Problem,
+    values: np.ndarray,
+    relations: np.ndarray = NO_RELATIONS,
+    given: np.ndarray | None = None,
+    paint: Paint = plain,
+) -> str:
+    """Draw lines around the cages, with the sum in their first cells; where boxes meet, lines are thick or dotted."""
+    cages = [rule for rule in problem.rules if rule.kind == "cage"]
+    cage_of = {choice // 9: number for number, rule in enumerate(cages) for choice in rule.choices}
+    sums = {min(rule.choices) // 9: rule.bounds[0] for rule in cages}
+
+    def line(between: int, here: int, there: int, signs: str) -> str:
+        wall = between in (0, 9) or cage_of.get(here) != cage_of.get(there)
+        return signs[2 * (between % 3 == 0) + wall]
+
+    lines = []
+    for row in range(10):
+        edges = [line(row, cell - 9, cell, " ─┄━") * 5 for cell in range(9 * row, 9 * row + 9)]
+        lines.append("+" + "+".join(edges) + "+")
+        for cell in range(9 * row, 9 * row + 9) if row < 9 else ():
+            digit = str(values[cell] or "·")
+            shown = paint(digit, given is None or bool(given[cell])) if values[cell] else digit
+            side = line(cell % 9, cell - 1, cell, " │┆┃")
+            lines[-1] += f"{side if cell % 9 else chr(10) + side}{sums.get(cell, ''):>2} {shown} "
+        lines[-1] += "┃" if row < 9 else ""
+    return "\n".join(lines)
 
 
 def cut(rng: np.random.Generator, grid: np.ndarray) -> list[list[int]]:

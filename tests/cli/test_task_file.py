@@ -84,6 +84,26 @@ def test_a_newcomers_task_goes_through_all_commands(call):
     assert out.count("mine/") == 8  # the seven objectives, and the rules alone
 
 
+@pytest.mark.parametrize("name", ["roster", "kakuro"])
+def test_counts_implications_and_rules_of_queries_go_through_all_commands(call, name):
+    def own(*arguments):
+        code, out, err = call(*arguments, "--task-file", EXAMPLES / "tasks" / f"{name}.py")
+        assert code == 0, err
+        return out
+
+    for split in ("train", "test"):
+        own("data", "build", name, "--split", split, "--queries", 8, "--out", f"{split}.safetensors")
+    files = ["--train", "train.safetensors", "--dev", "test.safetensors", "--out", "runs/one"]
+    own("train", f"{name}/minloss/equivariant", *files, *SHORT)
+    assert f"8 queries of {name}" in own("evaluate", "runs/one", "test.safetensors")
+    query = "Ann-Mon=late Bob-Tue=early" if name == "roster" else EXAMPLES / "tasks" / "kakuro.txt"
+    assert "valid" in own("solve", name, query, "--weights", "runs/one", "--device", "cpu")
+    assert own("count", name, query) == ("25196\n" if name == "roster" else "1\n")
+    assert "solution 1" in own("show", name, query, "--solutions", 1)
+    own("report", "runs", "--boards", "test.safetensors", "--out", "report.html")
+    assert f"{name}/minloss/equivariant" in Path("report.html").read_text()
+
+
 def test_code_runs_only_from_the_command_line(call):
     """A run folder names the file that it needs and its checksum; nothing in the folder is run."""
     call("new-task", "mine")
@@ -268,14 +288,22 @@ def test_examples_in_the_commands(call, example):
     code, out, err = call("show", task.name, blank, "--solutions", 1, *options)
     assert code == 0, err
     assert re.search(r"^\d[\d,]* solutions", out)
-    if problem.own_kinds:  # every query brings its rules, so there are no random ones
-        return
-    code, _, err = call("data", "build", task.name, "--queries", 30, "--out", "x.safetensors", *options)
+    number = 3 if problem.own_kinds else 30
+    code, _, err = call("data", "build", task.name, "--queries", number, "--out", "x.safetensors", *options)
     assert code == 0, err
     use_task_file(example)
     data = Dataset.load("x.safetensors")
+    assert len(data) == number
     assert data.multiple.any()
-    assert len(example.read_text().splitlines()) <= 60
+    for row in range(3):
+        text = task.format(data.problem_of(row), data.query[row], None)
+        query = task.parse(text)
+        assert query.problem.same_as(data.problem_of(row))
+        assert (query.values == data.query[row]).all()
+    code, out, err = call("show", "x.safetensors", "--rows", 0, *options)
+    assert code == 0, err
+    assert "solution 1" in out
+    assert len(example.read_text().splitlines()) <= (140 if problem.own_kinds else 60)
 
 
 def test_completion_knows_the_option():

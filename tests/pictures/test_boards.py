@@ -185,3 +185,30 @@ def test_cages_have_their_sums():
     added = [shape for shape in shapes if shape not in before]
     assert [shape.text for shape in added if isinstance(shape, Words)] == ["7"]
     assert sum(isinstance(shape, Outline) for shape in added) == 8  # the sides of an L of three cells
+
+
+def test_sums_that_cross_are_in_front_of_their_rows_and_columns():
+    problem = Problem("kakuro", 3, 9, 9, (), own_kinds=("run-different",), own_sums=("run",))
+    runs = {(1, 2): 3, (4, 5): 7, (1, 4): 4, (2, 5): 6}  # the 2 x 2 cells in the upper right corner
+    query = problem.with_rules(rule for cells, total in runs.items() for rule in cage("run", cells, 9, total))
+    values = np.array([1, 0, 0, 1, 3, 0, 1, 1, 1], np.uint8)
+    board = Board(query, values)
+    assert board.absent == {0, 3, 6, 7, 8}
+    wide, high, shapes = shapes_of(board)
+    words = {shape.text: shape for shape in shapes if isinstance(shape, Words) and shape.text != "3"}
+    assert {text: shape.fill for text, shape in words.items()} == {"7": "paper", "4": "muted", "6": "muted"}
+    assert all(0 < shape.x < wide and 0 < shape.y < high for shape in words.values())
+    assert words["7"].x < words["4"].x < words["6"].x
+    assert words["4"].y == words["6"].y < words["7"].y
+    threes = [shape for shape in shapes if isinstance(shape, Words) and shape.text == "3"]
+    assert sorted(shape.fill for shape in threes) == ["ink", "paper"]  # a given and a sum; black cells have no value
+    assert "1 of 4 filled in" in board.words
+    assert ".f-paper{" in boards_svg([[board]])
+
+
+def test_numbers_of_a_magic_square_are_not_letters():
+    problem = Problem("magic", 4, 16, 16, ())
+    _, _, shapes = shapes_of(Board(problem, np.arange(1, 17, dtype=np.uint8)))
+    assert [shape.text for shape in shapes if isinstance(shape, Words)] == [str(n) for n in range(1, 17)]
+    letters = shapes_of(Board(sudoku(16), np.arange(256, dtype=np.uint8) % 16 + 1))[2]
+    assert "G" in {shape.text for shape in letters if isinstance(shape, Words)}

@@ -1,5 +1,6 @@
 """Rules with weights and bounds: their meaning, their common cases, and bad ones in one sentence."""
 
+import numpy as np
 import pytest
 
 from oneofmany.problems import Problem, Rule, all_different, domain, forbid, implies, table, total
@@ -23,6 +24,12 @@ def test_bounds_that_are_not_given_are_those_of_the_sum():
     [rule] = total("r", [0, 1], 2, high=0, factors=[1, -2])
     assert rule.bounds == (-6, 0)
     assert list(rule.weighed()) == [(0, 1), (1, 2), (2, -2), (3, -4)]
+
+
+def test_arrays_are_taken_as_tuples():
+    assert Rule("r", np.array([0, 3]), weights=np.array([1, 2]), low=1) == Rule("r", (0, 3), weights=(1, 2), low=1)
+    assert Rule("r", [0, 3]) == Rule("r", range(0, 6, 3)) == Rule("r", (0, 3))
+    assert table("t", np.array([0, 1]), np.array([[1, 2], [1, 2]]), 3) == table("t", [0, 1], [(1, 2)], 3)
 
 
 def test_a_table_adds_no_variables():
@@ -51,6 +58,22 @@ def test_a_table_adds_no_variables():
         (lambda: table("t", [0, 1], [(1, 4)], 3), "expected values from 1 to 3, got 4"),
         (lambda: domain("d", 0, [0], 3), "expected values from 1 to 3, got 0"),
         (lambda: total("t", [0, 1], 3, low=3, factors=[1]), "factors: expected 2"),
+        (lambda: Rule("r", (-1, 0)), "expected choices from 0, got (-1, 0)"),
+        (lambda: Rule("r", (0, 0.5)), "choices: expected whole numbers, got (0, 0.5)"),  # pyright: ignore
+        (lambda: Rule("r", "ab"), "choices: expected whole numbers, got 'ab'"),  # pyright: ignore
+        (lambda: Rule("r", 5), "choices: expected whole numbers, got 5"),  # pyright: ignore
+        (lambda: Rule("", (0, 1)), "a rule of kind '': expected a name for its kind"),
+        (lambda: Rule("r", (0, 1), low=2, high=1), "expected low <= high, got 2 and 1"),
+        (lambda: domain("d", 0, [], 3), "a domain of kind 'd': expected at least one allowed value, got none"),
+        (lambda: domain("d", -1, [1], 3), "expected variables from 0, got -1"),
+        (lambda: table("t", [0, 1], [(1.5, 2)], 3), "expected whole numbers"),  # pyright: ignore
+        (lambda: table("t", [0, 0], [(1, 1)], 3), "expected different variables, at least one, got [0, 0]"),
+        (lambda: forbid("f", []), "expected different choices, at least one"),
+        (lambda: implies("i", 0, [0]), "expected different choices"),
+        (lambda: Problem("p", 1, 2, 2, (all_different("r", [0, 1], 2),)), "got a list; helpers return lists of rules"),  # pyright: ignore
+        (lambda: Problem("p", 1, 2, 2, ((0, 1),)), "rules: expected a Rule each, got a tuple"),  # pyright: ignore
+        (lambda: Problem("p", 1, 2, 2, None), "rules: expected a tuple of rules, got None"),  # pyright: ignore
+        (lambda: Problem("p", 1, 2, 2, (), own_kinds="edge"), "own_kinds: expected several names, as in ('edge',)"),  # pyright: ignore
         (lambda: Problem("p", 1, 1, 2, (Rule("r", (0, 2)),)), "names a choice outside 0..1"),
         (lambda: Problem("p", 1, 1, 2, (), relation=">"), "relation: expected '<' or '!=', got '>'"),  # pyright: ignore
     ],

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from oneofmany.data import Dataset, DeviceData
 from oneofmany.exact import solve
 from oneofmany.networks import NLM, RRN, EquivariantNetwork, nlm_for, predict
-from oneofmany.problems import TASKS, Batch, use_task_file
+from oneofmany.problems import TASKS, Batch, OwnRules, use_task_file
 from oneofmany.report.viewer import _kept, check_viewer, trace
 
 QUERIES = {
@@ -145,3 +146,40 @@ def test_names_of_a_named_task_are_in_the_trace():
     with pytest.raises(ValueError, match="does not fit together"):
         check_viewer(data, "here")
     assert trace(make_network("equivariant", make_batch("nqueens")), make_batch("nqueens"))["names"] is None
+
+
+@pytest.mark.parametrize("task", ["killer", "kakuro", "magic-square"])
+def test_sums_are_in_the_trace(task):
+    """The viewer draws the cages and black cells of each query."""
+    folder = Path(__file__).parents[2] / "examples" / "tasks"
+    own = use_task_file(folder / f"{task.replace('-', '_')}.py")
+    try:
+        if task == "magic-square":
+            batch, sums = make_batch(task, "8 . . . 5 . . . ."), {"15"}
+        else:
+            query = own.parse((folder / f"{task}.txt").read_text())
+            solutions = solve(query.problem, query.values[None]).solutions
+            rules = [
+                rule for rule in query.problem.rules if rule.kind in (*own.problem().own_kinds, *own.problem().own_sums)
+            ]
+            data = Dataset(
+                own.problem(), query.values[None], solutions, np.array([0, 1]), np.array([1]),
+                np.zeros((1, 0, 2), np.int16), np.zeros(1, np.int64), {}, OwnRules.of([rules]),
+            )  # fmt: skip
+            batch, sums = DeviceData(data).batch(torch.tensor([0])), {str(r.low) for r in rules if r.linear}
+        data = json.loads(json.dumps(trace(make_network("equivariant", batch), batch)))
+    finally:
+        del TASKS[own.name]
+    (board,) = data["boards"]
+    assert data["form"] == "grid"
+    assert {mark["text"] for mark in board["marks"] if "text" in mark} == sums
+    assert any("line" in mark for mark in board["marks"]) == (task == "killer")
+    assert bool(board.get("absent")) == (task == "kakuro")
+
+
+def test_nodes_of_a_graph_have_places():
+    batch = make_batch("colouring", "k=3 n=5 1-2 2-3 3-1 3-4 5=1")
+    data = json.loads(json.dumps(trace(make_network("equivariant", batch), batch)))
+    assert data["form"] == "graph"
+    assert np.shape(data["boards"][0]["places"]) == (4, 2)
+    assert data["boards"][0]["absent"] == [4]

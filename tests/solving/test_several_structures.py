@@ -13,7 +13,7 @@ from oneofmany.problems.own_rules import batch_key, together
 from oneofmany.problems.tasks.task import NO_RELATIONS
 from oneofmany.solving import Solver, running
 from oneofmany.solving.answers import in_batches
-from structures import cages, edges, graphs
+from structures import cages, coloured, edges, graphs
 
 
 def network_for(problem):
@@ -52,6 +52,24 @@ def test_a_batch_answers_as_each_query_alone(make, engine, monkeypatch):
     ]
     for query, answer in zip(queries, together, strict=True):
         assert answer.valid == bool(rules_kept(query.problem, answer.values[None])[0])
+
+
+def test_graphs_of_different_sizes_get_the_answers_of_pytorch(monkeypatch):
+    """Relations a != b: the engine of CPUs and PyTorch, in batches of graphs of one size."""
+    queries = []
+    for size in (9, 7, 8):
+        data = coloured(9, seed=size, sizes=[size])
+        pairs = [relations[relations[:, 0] >= 0] for relations in data.relations]
+        queries += [Query(data.problem, values, own) for values, own in zip(data.query, pairs, strict=True)]
+    saved, queries = network_for(queries[0].problem), queries[::2] + queries[1::2]
+    assert running.engine_of(saved) is not None
+    found = Solver(saved, batch_size=8).answer(queries)
+    monkeypatch.setattr(running, "engine_of", lambda saved: None)
+    expected = Solver(saved, batch_size=8).answer(queries)
+    assert [one.values.tolist() for one in found] == [one.values.tolist() for one in expected]
+    assert [one.valid for one in found] == [one.valid for one in expected]
+    for query, answer in zip(queries, found, strict=True):
+        assert answer.valid == bool(rules_kept(query.problem, answer.values[None], query.relations[None])[0])
 
 
 def test_batches_of_a_problem_stay_as_they_are():

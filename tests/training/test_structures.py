@@ -13,7 +13,7 @@ from oneofmany.problems import TASKS, Query, Task, rules_kept
 from oneofmany.problems.tasks.task import NO_RELATIONS
 from oneofmany.solving import Solver
 from oneofmany.training import OBJECTIVES, PhaseSettings, SelectorTraining, Settings, train
-from structures import cages, graphs, sums
+from structures import cages, coloured, graphs, sums
 
 
 def write(problem, values, relations=NO_RELATIONS, *_):
@@ -23,7 +23,8 @@ def write(problem, values, relations=NO_RELATIONS, *_):
 def saved(data, path, monkeypatch):
     """The task of the data is known, and the data is in a file."""
     task = data.problem.task
-    monkeypatch.setitem(TASKS, task, Task(task, lambda size: data.problem, lambda text: None, write, write))  # pyright: ignore
+    if task != "colouring":  # the package has it
+        monkeypatch.setitem(TASKS, task, Task(task, lambda size: data.problem, lambda text: None, write, write))  # pyright: ignore
     data.save(path)
     return path
 
@@ -32,6 +33,7 @@ def saved(data, path, monkeypatch):
     ("make", "objective"),
     [
         *((cages, objective) for objective in (*OBJECTIVES, "rules")),
+        *((coloured, objective) for objective in (*OBJECTIVES, "rules")),
         *((graphs, objective) for objective in ("selectr", "rules")),
         *((sums, objective) for objective in ("minloss", "selectr", "rules")),
     ],

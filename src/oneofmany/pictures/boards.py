@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oneofmany.pictures.cages import cages_of
+from oneofmany.pictures.cages import cages_of, space_before
 from oneofmany.pictures.graphs import node_places
 from oneofmany.pictures.shapes import Outline, Shape, Words, png_of, rectangle, svg_of
 from oneofmany.pictures.themes import DARK, LIGHT, save_picture
@@ -91,11 +91,28 @@ class Board:
         """Whether the value of a variable is a given."""
         return bool(self.values[variable]) and (self.given is None or bool(self.given[variable]))
 
+    @cached_property
+    def absent(self) -> frozenset[int]:
+        """Variables that only other queries of the same data have: they are given, and in none of the rules.
+
+        These are the black cells of a Kakuro, and the last nodes of a graph that is smaller than others.
+        """
+        problem, given = self.problem, {v for v in range(len(self.values)) if self.is_given(v)}
+        if is_graph(problem):
+            nodes = len(self.values)
+            while nodes > 1 and nodes - 1 in given and not any(nodes - 1 in pair for pair in self.pairs):
+                nodes -= 1
+            return frozenset(range(nodes, len(self.values)))
+        if not problem.own_kinds and not problem.own_sums:
+            return frozenset()
+        used = {choice // problem.values for r in problem.rules if r.kind != "variable" for choice in r.choices}
+        return frozenset(given - used)
+
     @property
     def words(self) -> str:
         """The board in a few words."""
-        count = int(np.count_nonzero(self.values))
-        state = "solved" if self.solved else f"{count} of {len(self.values)} filled in"
+        count, every = int(np.count_nonzero(self.values)) - len(self.absent), len(self.values) - len(self.absent)
+        state = "solved" if self.solved else f"{count} of {every} filled in"
         broken = f", {len(self.broken[0])} of them break a rule" if self.broken[0] else ""
         return f"{self.title or 'board'} ({state}{broken})"
 
@@ -119,7 +136,7 @@ class Layout:
 
 def is_grid(problem: Problem) -> bool:
     """Whether the variables are the cells of a square; otherwise they are rows, with a column for every value."""
-    square = (problem.variables, problem.values) == (problem.size**2, problem.size)
+    square = problem.variables == problem.size**2 and (problem.size > 1 or problem.values == 1)
     return square and problem.task != "nqueens" and names_of(problem) is None
 
 
@@ -148,8 +165,14 @@ def place(problem: Problem, variable: int, value: int) -> tuple[float, float]:
     if not is_grid(problem):
         left, wide = _columns(problem)
         return left + (value - 1) * wide, variable * CELL
-    pitch = CELL + (GAP if problem.task == "futoshiki" else 0)
-    return variable % problem.size * pitch, variable // problem.size * pitch
+    pitch, before = CELL + (GAP if problem.task == "futoshiki" else 0), space_before(problem)
+    return before + variable % problem.size * pitch, before + variable // problem.size * pitch
+
+
+def text_of(problem: Problem, value: int) -> str:
+    """How a value from 1 is written: as one character, or as a number in a grid that has more values than rows."""
+    letters = value <= len(SYMBOLS) and not (is_grid(problem) and problem.values > max(9, problem.size))
+    return SYMBOLS[value - 1] if letters else str(value)
 
 
 def symbol_of(problem: Problem, variable: int, value: int, colour: str, bold: bool = False) -> Shape:
@@ -160,8 +183,8 @@ def symbol_of(problem: Problem, variable: int, value: int, colour: str, bold: bo
         return Outline(tuple((x + edge + scale * a, y + edge + scale * b) for a, b in CROWN), colour)
     if names := names_of(problem):
         return Words(x + _columns(problem)[1] / 2, y + CELL / 2, 13, names.values[value - 1], colour, bold)
-    text = SYMBOLS[value - 1] if value <= len(SYMBOLS) else str(value)
-    return Words(x + CELL / 2, y + CELL / 2, 0.56 * CELL, text, colour, bold)
+    text = text_of(problem, value)
+    return Words(x + CELL / 2, y + CELL / 2, (0.56 if len(text) < 3 else 0.4) * CELL, text, colour, bold)
 
 
 def layout(board: Board) -> Layout:
@@ -184,17 +207,22 @@ def _tint(x: float, y: float, wide: float = CELL) -> Outline:
 
 def _sudoku(board: Board) -> Layout:
     problem, n = board.problem, board.problem.size
-    side, high, wide = n * CELL, problem.options.get("box_rows", n), problem.options.get("box_columns", n)
+    high, wide = problem.options.get("box_rows", n), problem.options.get("box_columns", n)
+    first = space_before(problem)
+    side = first + n * CELL
     fields: list[Shape] = [_tint(*place(problem, v, 1)) for v in range(n * n) if board.is_given(v)]
+    for v in sorted(board.absent):
+        fields.append(Outline(rectangle(*place(problem, v, 1), CELL, CELL), "muted"))
     over: list[Shape] = []
     for thick in (False, True):  # thick lines above thin ones
         for k in range(n + 1):
+            at = first + k * CELL
             look = {"stroke": "ink" if thick else "line", "width": 2.0 if thick else 1.0, "closed": False}
             if (bool(wide) and k % wide == 0) == thick:
-                over.append(Outline(((k * CELL, 0), (k * CELL, side)), **look))
+                over.append(Outline(((at, first), (at, side)), **look))
             if (bool(high) and k % high == 0) == thick:
-                over.append(Outline(((0, k * CELL), (side, k * CELL)), **look))
-    return Layout(side, side, fields + over + cages_of(problem, CELL), [])
+                over.append(Outline(((first, at), (side, at)), **look))
+    return Layout(side, side, fields + over + cages_of(problem, CELL, board.absent), [])
 
 
 def _futoshiki(board: Board) -> Layout:
@@ -234,7 +262,7 @@ def shapes_of(board: Board) -> tuple[float, float, list[Shape]]:
     below: list[Shape] = []
     symbols: list[Shape] = []
     for v, value in enumerate(map(int, board.values)):
-        if not value:
+        if not value or v in board.absent:
             continue
         colour = board.colour(v)
         if colour == "wrong":
@@ -248,10 +276,7 @@ def shapes_of(board: Board) -> tuple[float, float, list[Shape]]:
 
 def _graph(board: Board) -> tuple[float, float, list[Shape]]:
     """Nodes in their colours with the colours' numbers; givens have a thick outline, and broken edges are wrong."""
-    nodes = board.problem.variables
-    # Nodes that a graph does not have, only larger ones of the same data, are given and have no neighbours.
-    while nodes > 1 and board.values[nodes - 1] and not any(nodes - 1 in pair for pair in board.pairs):
-        nodes -= 1
+    nodes = board.problem.variables - len(board.absent)
     at = (EDGE * node_places(nodes, np.array(board.pairs, np.int16).reshape(-1, 2)) + NODE + 2).round(1)
     shapes: list[Shape] = []
     for pair in board.pairs:
@@ -300,7 +325,9 @@ def _together(rows: Sequence[Sequence[Board]]) -> tuple[float, float, list[Shape
 def boards_svg(rows: Sequence[Sequence[Board]]) -> str:
     """Boards as an SVG file that follows the reader's light or dark mode; each inner list is a row of the picture."""
     wide, high, shapes, words = _together(rows)
-    more = (*HUES, "paper") if any(is_graph(board.problem) for row in rows for board in row) else ()
+    boards = [board for row in rows for board in row]
+    more = (*HUES, "paper") if any(is_graph(board.problem) for board in boards) else ()
+    more = more or ("paper",) * any(board.absent for board in boards)
     return svg_of(shapes, wide, high, words, (*COLOURS, *more))
 
 

@@ -15,10 +15,9 @@ from oneofmany.files import check_writable, write_whole
 from oneofmany.networks.equivariant.cpu import load_for_cpu
 from oneofmany.networks.equivariant.cpu_inference import log_softmax
 from oneofmany.networks.noise import Noise
-from oneofmany.pictures.boards import CELL, COLOURS, Board, is_grid, layout, place, symbol_of
+from oneofmany.pictures.boards import CELL, COLOURS, Board, is_grid, layout, place, symbol_of, text_of
 from oneofmany.pictures.shapes import Outline, Shape, Words, rectangle, svg_of
 from oneofmany.problems import Problem, Query
-from oneofmany.problems.tasks.task import SYMBOLS
 
 LEAST = 0.05
 """A belief that is never larger is not drawn."""
@@ -75,6 +74,8 @@ def settling_svg(query: Query, belief: np.ndarray) -> str:
     plan = layout(Board(problem, query.values, query.relations, given))
     parts += plan.fields
     for v in range(problem.variables):
+        if v in last.absent:
+            continue
         if given[v]:
             parts.append(symbol_of(problem, v, int(query.values[v]), "ink", bold=True))
             continue
@@ -98,7 +99,8 @@ def settling_svg(query: Query, belief: np.ndarray) -> str:
     each = "".join(f".{name}{{animation:{name} {total:.2f}s linear infinite}}" for name in rules.values())
     style += f"@media(prefers-reduced-motion:no-preference){{{each}}}"
     words = f"A network settles on an answer to a {problem.task} query in {steps} steps; the answer is "
-    return svg_of(parts, plan.wide, plan.high, words + ("right" if last.solved else "wrong"), COLOURS, style)
+    colours = (*COLOURS, "paper") if last.absent else COLOURS
+    return svg_of(parts, plan.wide, plan.high, words + ("right" if last.solved else "wrong"), colours, style)
 
 
 def save_settling(path: str | Path, query: Query, belief: np.ndarray, *, force: bool = False) -> None:
@@ -118,7 +120,7 @@ def _small(problem: Problem, v: int, value: int) -> Words:
     each = (CELL - 2 * edge) / across
     at, down = (value - 1) % across, (value - 1) // across
     x, y = x + edge + (at + 0.5) * each, y + edge + (down + 0.5) * each
-    return Words(x, y, min(12.0, each), SYMBOLS[value - 1], "muted")
+    return Words(x, y, min(12.0, each), text_of(problem, value), "muted")
 
 
 def _keyframes(times: list[float], opacity: np.ndarray) -> str:

@@ -57,6 +57,12 @@ class Batch:
             rows=None if self.rows is None else self.rows[rows],
         )
 
+    def problem_of(self, row: int) -> Problem:
+        """Return the problem of one query, with the rules of its own if it has any."""
+        if self.own is None or self.rows is None:
+            return self.problem
+        return self.problem.with_rules(self.own.on_host().rules(int(self.rows[row])))
+
     def check(self, answers: Tensor) -> Tensor:
         """Return which answers are solutions of their queries, bool [B]; answers are as in ``Problem.check``."""
         valid = self.problem.check(answers, self.query, self.relations)

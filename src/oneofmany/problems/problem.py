@@ -91,7 +91,15 @@ class Problem:
             )
         if self.relation not in ("<", "!="):
             raise ValueError(f"relation: expected '<' or '!=', got {self.relation!r}")
+        for name in ("own_kinds", "own_sums"):
+            if isinstance(getattr(self, name), str):
+                raise ValueError(f"{name}: expected several names, as in ({getattr(self, name)!r},), got a text")
+        if not isinstance(self.rules, Iterable):
+            raise ValueError(f"rules: expected a tuple of rules, got {self.rules!r}")
         for rule in self.rules:
+            if not isinstance(rule, Rule):
+                why = "; helpers return lists of rules, to be joined with +" if isinstance(rule, list) else ""
+                raise ValueError(f"rules: expected a Rule each, got a {type(rule).__name__}{why}")
             if min(rule.choices) < 0 or max(rule.choices) >= self.choices:
                 raise ValueError(
                     f"a rule of kind {rule.kind!r} names a choice outside 0..{self.choices - 1}: {rule.choices}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, SupportsIndex
 
 MOST = 2**31 - 1
@@ -38,16 +39,21 @@ class Rule:
     high: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.choices or len(set(self.choices)) != len(self.choices):
-            raise self._error(f"expected different choices, at least one, got {self.choices}")
+        if not isinstance(self.kind, str) or not self.kind:
+            raise self._error("expected a name for its kind")
+        choices = self._whole("choices", self.choices)
+        if not choices or len(set(choices)) != len(choices):
+            raise self._error(f"expected different choices, at least one, got {choices}")
+        if min(choices) < 0:
+            raise self._error(f"expected choices from 0, got {choices}")
         if not isinstance(self.exact, bool):
             raise self._error(
                 f"exact is True (exactly one) or False (at most one), got {self.exact!r}; use low and high for other "
                 "bounds"
             )
-        weights = self._whole("weights", self.weights or (1,) * len(self.choices))
-        if len(weights) != len(self.choices) or 0 in weights:
-            raise self._error(f"expected {len(self.choices)} weights that are not 0, got {self.weights}")
+        weights = (1,) * len(choices) if self.weights is None else self._whole("weights", self.weights)
+        if len(weights) != len(choices) or 0 in weights:
+            raise self._error(f"expected {len(choices)} weights that are not 0, got {weights}")
         least, greatest = sum(w for w in weights if w < 0), sum(w for w in weights if w > 0)
         if self.low is None and self.high is None:
             if self.weights is not None:
@@ -57,11 +63,17 @@ class Rule:
             low, high = self._whole(
                 "low and high", (least if self.low is None else self.low, greatest if self.high is None else self.high)
             )
+        for name, numbers in {"weights": weights, "low and high": (low, high)}.items():
+            if sum(map(abs, numbers)) > MOST:
+                raise self._error(f"{name}: expected numbers up to {MOST:,} in sum, got {numbers}")
+        if low > high and None not in (self.low, self.high):
+            raise self._error(f"expected low <= high, got {low} and {high}")
         if low > high or low > greatest or high < least:
             raise self._error(f"nothing is from {low} to {high} if the sum can be {least} to {greatest}")
         own = None if set(weights) == {1} else weights
         one = own is None and high == 1
-        for name, value in {"weights": own, "low": low, "high": high, "exact": one and low == 1}.items():
+        kept = {"choices": choices, "weights": own, "low": low, "high": high, "exact": one and low == 1}
+        for name, value in kept.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -78,13 +90,13 @@ class Rule:
         """Return the pairs (choice, weight)."""
         return zip(self.choices, self.weights or (1,) * len(self.choices), strict=True)
 
-    def _whole(self, name: str, numbers: Sequence[Any]) -> tuple[int, ...]:
-        if not all(isinstance(n, SupportsIndex) and not isinstance(n, bool) for n in numbers):
-            raise self._error(f"{name}: expected whole numbers, got {numbers}")
-        whole = tuple(int(n) for n in numbers)
-        if sum(abs(n) for n in whole) > MOST:
-            raise self._error(f"{name}: expected numbers up to {MOST:,} in sum, got {numbers}")
-        return whole
+    def _whole(self, name: str, numbers: Any) -> tuple[int, ...]:
+        listed: tuple[Any, ...] = tuple(numbers) if isinstance(numbers, Iterable) else (None,)
+        if set(map(type, listed)) <= {int}:
+            return listed
+        if isinstance(numbers, str) or not all(isinstance(n, SupportsIndex) and type(n) is not bool for n in listed):
+            raise self._error(f"{name}: expected whole numbers, got {numbers!r}")
+        return tuple(int(n) for n in listed)
 
     def _error(self, what: str) -> ValueError:
         return ValueError(f"a rule of kind {self.kind!r}: {what}")
@@ -100,7 +112,10 @@ def lines(kind: str, groups: Iterable[Iterable[Any]], exact: bool = True) -> lis
 
 def domain(kind: str, variable: int, allowed: Iterable[int], values: int) -> list[Rule]:
     """A variable takes one of the ``allowed`` values 1..V; ``values`` is V."""
-    return [Rule(kind, tuple(_choice(variable, value, values) for value in sorted(set(allowed))))]
+    choices = tuple(_choice(variable, value, values) for value in sorted(set(allowed)))
+    if not choices:
+        raise ValueError(f"a domain of kind {kind!r}: expected at least one allowed value, got none")
+    return [Rule(kind, choices)]
 
 
 def all_different(kind: str, variables: Sequence[int], values: int) -> list[Rule]:
@@ -157,9 +172,11 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
     the values that no row continues with. So no variables are added, and there are at most as many rules as the rows
     have values. The first of them, about one variable, has kind ``kind-domain``.
     """
-    allowed = sorted({tuple(int(value) for value in row) for row in rows})
-    if not variables or len(set(variables)) != len(variables) or any(len(row) != len(variables) for row in allowed):
-        raise ValueError(f"a table of kind {kind!r}: expected rows of {len(variables)} values of different variables")
+    allowed = sorted({tuple(row) for row in rows})
+    if not len(variables) or len(set(variables)) != len(variables):
+        raise ValueError(f"a table of kind {kind!r}: expected different variables, at least one, got {variables}")
+    if wrong := [row for row in allowed if len(row) != len(variables)]:
+        raise ValueError(f"a table of kind {kind!r}: expected rows of {len(variables)} values, got {wrong[0]}")
     if not allowed:
         raise ValueError(f"a table of kind {kind!r}: expected at least one row, got none")
     for row in allowed:
@@ -179,6 +196,12 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
 
 
 def _choice(variable: int, value: int, values: int) -> int:
-    if not 1 <= value <= values:
-        raise ValueError(f"expected values from 1 to {values}, got {value}")
-    return int(variable) * values + int(value) - 1
+    try:
+        at, number = index(variable), index(value)
+    except TypeError:
+        raise ValueError(f"expected whole numbers, got variable {variable!r} and value {value!r}") from None
+    if not 1 <= number <= values:
+        raise ValueError(f"expected values from 1 to {values}, got {number}")
+    if at < 0:
+        raise ValueError(f"expected variables from 0, got {at}")
+    return at * values + number - 1

@@ -16,6 +16,8 @@ from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks import PredictionNetwork, draw_noise
 from oneofmany.networks.protocol import Readout, readout_of
 from oneofmany.networks.saved import SavedNetwork, load_network
+from oneofmany.pictures.boards import Board
+from oneofmany.pictures.marks import form_of, marks_of
 from oneofmany.problems import Batch, find_task
 
 MOST_FRAMES = 33
@@ -26,6 +28,8 @@ MOST_TRIED = 64
 """The queries of a viewer are chosen among at most this number."""
 FIRST_BATCH = 1024
 """The batch size of ``evaluate``: queries of its first batch get the same noise here."""
+UNIT = 46.0
+"""The width of a cell in the viewer."""
 LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 """A belief from 0 to 1 as one character."""
 
@@ -50,9 +54,11 @@ def trace(
         frames: keep up to this number of steps: the first ones, and the others evenly.
 
     Returns:
-        task, size, options, values, the ``names`` of variables and values or None, and ``boards``: for every query its
-        givens, relations, solutions, the kept ``steps``, ``belief`` [steps][variables][values] with two digits,
-        ``answers`` [steps][variables] (1..V; 0 for none or several), and whether each answer is ``valid``.
+        task, size, options, values, the ``names`` of variables and values or None, the ``form`` of the boards (grid,
+        graph or rows), and ``boards``: for every query its givens, relations, solutions, what else is drawn (the
+        ``marks`` of sums, ``absent`` cells, the ``places`` of nodes), the kept ``steps``, ``belief``
+        [steps][variables][values] with two digits, ``answers`` [steps][variables] (1..V; 0 for none or several), and
+        whether each answer is ``valid``.
     """
     readout = readout_of(network) if readout is None else readout
     return _boards(network, batch, _logits(network, batch, steps, seed), readout, frames)
@@ -65,12 +71,15 @@ def _boards(network: PredictionNetwork, batch: Batch, logits: Tensor, readout: R
     for b in range(len(batch)):
         own = batch[b : b + 1]
         relations = [] if own.relations is None else own.relations[0].tolist()
+        pairs = np.array(relations, np.int64).reshape(-1, 2)
+        seen = Board(own.problem_of(0), own.query[0].cpu().numpy(), pairs)
         belief, answers, valid = _read(logits[kept, b].float(), own, network.value_offset, readout)
         boards.append(
             {
                 "query": own.query[0].tolist(),
                 "relations": [pair for pair in relations if pair[0] >= 0],
                 "solutions": (own.solutions[0][own.mask[0]][:MOST_SOLUTIONS] + 1).tolist(),
+                **marks_of(seen, UNIT),
                 "steps": [step + 1 for step in kept],
                 "belief": [_two_digits(one) for one in belief],
                 "answers": answers.tolist(),
@@ -84,6 +93,7 @@ def _boards(network: PredictionNetwork, batch: Batch, logits: Tensor, readout: R
         "size": problem.size,
         "options": dict(problem.options),
         "values": problem.values,
+        "form": form_of(problem),
         "names": None if names is None else {"variables": list(names.variables), "values": list(names.values)},
         "boards": boards,
     }

@@ -87,6 +87,6 @@ def named_task(
             return describe(problem, conflict)
         each = (divmod(choice, problem.values) for choice in conflict.taken)
         listed = " and ".join(f"{names.variables[variable]}={names.values[value]}" for variable, value in each)
-        return f"{listed} break a rule of kind {conflict.rule.kind!r}"
+        return f"{listed} break{'s' * (len(conflict.taken) == 1)} a rule of kind {conflict.rule.kind!r}"
 
     return Task(name, problem, parse, write, draw, None, explain, build, names)

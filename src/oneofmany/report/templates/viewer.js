@@ -8,6 +8,7 @@
   const dot = (x, y) => `M${x - 2.3} ${y}a2.3 2.3 0 1 0 4.6 0a2.3 2.3 0 1 0 -4.6 0Z`;
   const QUEEN = "M8 14 13 21.5 14.5 11 20 20 25.5 11 27 21.5 32 14 29.5 27H10.5ZM10.5 28.6H29.5V31.6H10.5Z" +
     dot(7.6, 12.6) + dot(14.4, 9.2) + dot(25.6, 9.2) + dot(32.4, 12.6);
+  const HUES = ["minloss", "unique", "iexplr", "ccloss", "selectr", "random", "naive"]; // of nodes, as in pictures
   const SYMBOLS = "123456789ABCDEFGHIJKLMNOP";
   const root = document.getElementById("viewer");
   const predictions = JSON.parse(document.getElementById("viewer-data").textContent);
@@ -38,7 +39,7 @@
     parent.append(node);
     return node;
   }
-  const symbol = (value) => (value >= 1 && value <= SYMBOLS.length ? SYMBOLS[value - 1] : String(value));
+  const symbol = (value, of) => (value < 1 || value > SYMBOLS.length || (of && of.values > Math.max(9, of.size)) ? String(value) : SYMBOLS[value - 1]);
   const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
   // ---- boards: each draws the fixed parts and returns a function that paints a frame ----
@@ -83,18 +84,19 @@
   /** A square grid of cells, with boxes (Sudoku, if it has any) or with signs between cells (Futoshiki). */
   function drawGrid(parent, prediction, board, boxes) {
     const n = prediction.size, unit = 46, gap = boxes ? 0 : 22, pitch = unit + gap, side = n * pitch - gap;
+    const before = board.before || 0, absent = new Set(board.absent);
     const far = board.relations.filter(([a, b]) => Math.abs(a - b) !== n && !(Math.abs(a - b) === 1 && Math.floor(a / n) === Math.floor(b / n)));
-    parent.setAttribute("viewBox", `-3 -3 ${side + 6} ${side + 6 + (far.length ? 26 : 0)}`);
+    parent.setAttribute("viewBox", `${-3 - before} ${-3 - before} ${side + 6 + before} ${side + 6 + before + (far.length ? 26 : 0)}`);
     const minis = Math.ceil(Math.sqrt(prediction.values)), cells = [];
     for (let v = 0; v < n * n; v++) {
-      const x = (v % n) * pitch, y = Math.floor(v / n) * pitch, given = board.query[v] > 0;
-      svg(parent, "rect", { x, y, width: unit, height: unit, rx: boxes ? 0 : 5, stroke: "var(--line)", fill: given ? "var(--tint)" : "var(--paper)" });
+      const x = (v % n) * pitch, y = Math.floor(v / n) * pitch, given = board.query[v] > 0, black = absent.has(v);
+      svg(parent, "rect", { x, y, width: unit, height: unit, rx: boxes ? 0 : 5, stroke: "var(--line)", fill: black ? "var(--muted)" : given ? "var(--tint)" : "var(--paper)" });
       const frameOf = svg(parent, "rect", { x: x + 2, y: y + 2, width: unit - 4, height: unit - 4, rx: 4, fill: "none", "stroke-width": 2.5 });
-      const large = write(parent, x + unit / 2, y + unit / 2 + 1, 25, given ? symbol(board.query[v]) : "", { "font-weight": given ? 700 : 400 });
+      const large = write(parent, x + unit / 2, y + unit / 2 + 1, 25, given && !black ? symbol(board.query[v], prediction) : "", { "font-weight": given ? 700 : 400 });
       const small = [];
       for (let d = 0; d < prediction.values && !given; d++) {
         const at = (k) => 4 + ((k + 0.5) * (unit - 8)) / minis;
-        small.push(write(parent, x + at(d % minis), y + at(Math.floor(d / minis)), minis > 3 ? 9 : 12, symbol(d + 1), { fill: prediction.colour, opacity: 0 }));
+        small.push(write(parent, x + at(d % minis), y + at(Math.floor(d / minis)), minis > 3 ? 36 / minis : 12, symbol(d + 1, prediction), { fill: prediction.colour, opacity: 0 }));
       }
       cells.push({ frameOf, large, small, given });
     }
@@ -103,6 +105,11 @@
       const rule = { stroke: "var(--ink)", "stroke-width": 2.2, "stroke-linecap": "square" };
       for (let k = 0; wide && k <= n; k += wide) svg(parent, "line", Object.assign({ x1: k * unit, x2: k * unit, y1: 0, y2: side }, rule));
       for (let k = 0; tall && k <= n; k += tall) svg(parent, "line", Object.assign({ y1: k * unit, y2: k * unit, x1: 0, x2: side }, rule));
+    }
+    for (const mark of board.marks || []) {
+      const colour = `var(--${mark.on || "muted"})`, at = (k) => mark.line[k] - before;
+      if (mark.line) svg(parent, "line", { x1: at(0), y1: at(1), x2: at(2), y2: at(3), stroke: colour, "stroke-width": 0.9 });
+      else write(parent, mark.x - before, mark.y - before, mark.size, mark.text, { fill: colour, "text-anchor": mark.left ? "start" : "middle" });
     }
     for (const [a, b] of board.relations) {
       const low = Math.min(a, b), x = (low % n) * pitch, y = Math.floor(low / n) * pitch;
@@ -122,12 +129,42 @@
         cell.frameOf.setAttribute("stroke", bad ? "var(--wrong)" : "none");
         if (cell.given) return;
         const sure = answer[v] > 0 && belief[v][answer[v] - 1] >= SURE;
-        cell.large.textContent = sure ? symbol(answer[v]) : "";
+        cell.large.textContent = sure ? symbol(answer[v], prediction) : "";
         cell.large.setAttribute("fill", bad ? "var(--wrong)" : prediction.colour);
         cell.small.forEach((mini, d) => {
           mini.setAttribute("opacity", sure || belief[v][d] < 0.02 ? 0 : 0.18 + 0.82 * belief[v][d]);
           mini.setAttribute("font-weight", answer[v] === d + 1 ? 700 : 400);
         });
+      });
+    };
+  }
+
+  /** Nodes in the colours that are believed most, with the colours' numbers; givens have a thick outline. */
+  function drawGraph(parent, prediction, board) {
+    const unit = 62, radius = 13, at = board.places.map((place) => place.map((k) => unit * k + radius + 3));
+    const far = (k) => Math.max(...at.map((place) => place[k])) + radius + 3;
+    parent.setAttribute("viewBox", `0 0 ${far(0)} ${far(1)}`);
+    const edges = board.relations.map(([a, b]) => svg(parent, "line", { x1: at[a][0], y1: at[a][1], x2: at[b][0], y2: at[b][1] }));
+    const nodes = at.map(([cx, cy], v) => {
+      svg(parent, "circle", { cx, cy, r: radius, fill: "var(--paper)" });
+      const given = board.query[v] > 0, node = svg(parent, "circle", { cx, cy, r: radius, "stroke-width": given ? 2.6 : 1 });
+      return { node, text: write(parent, cx, cy + 0.5, 13, "", { "font-weight": given ? 700 : 400 }) };
+    });
+    const hue = (value) => (value >= 1 && value <= HUES.length ? `var(--${HUES[value - 1]})` : "var(--muted)");
+    return function (belief, answer, wrong) {
+      const colours = answer.map((value, v) => board.query[v] || value);
+      edges.forEach((edge, k) => {
+        const [one, other] = board.relations[k].map((v) => colours[v]), same = one === other && one > 0;
+        edge.setAttribute("stroke", same ? "var(--wrong)" : "var(--muted)");
+        edge.setAttribute("stroke-width", same ? 3 : 1.2);
+      });
+      nodes.forEach(({ node, text }, v) => {
+        const sure = board.query[v] > 0 ? 1 : answer[v] ? belief[v][answer[v] - 1] : 0;
+        node.setAttribute("fill", hue(colours[v]));
+        node.setAttribute("fill-opacity", 0.4 * sure);
+        node.setAttribute("stroke", wrong[v] ? "var(--wrong)" : "var(--ink)");
+        text.textContent = colours[v] || "";
+        text.setAttribute("opacity", 0.3 + 0.7 * sure);
       });
     };
   }
@@ -151,8 +188,8 @@
       const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", `${of.label}: board of ${of.task}`);
-      const grid = of.size * of.size === board.query.length && of.size === of.values && !of.names;
-      if (grid && of.task !== "nqueens") paint = drawGrid(picture, of, board, of.task !== "futoshiki");
+      if (of.form === "graph") paint = drawGraph(picture, of, board);
+      else if (of.form === "grid") paint = drawGrid(picture, of, board, of.task !== "futoshiki");
       else paint = drawRows(picture, of, board, of.task === "nqueens");
       place.replaceChildren(picture);
     }
