@@ -534,14 +534,14 @@ def test_every_row_has_the_commands_behind_it():
 
 
 def test_the_page_has_all_parts():
-    text = render(GRID, sections(GRID)[:3])
+    text = render(GRID, sections(GRID)[:4])
     for name in ("schedule", "agreement", "agreement-by-mean", "ms-order", "second-phase", "naive-authors",
                  "literal-runs", "tuning", "cost"):  # fmt: skip
         assert f'id="show-{name}"' in text
     assert "nqueens/minloss/large-batch (controls/second-phase)" in text
     assert 'id="claims"' in text
     few = Grid.of([paper_run("nqueens/minloss", 42, (1, 1))])
-    empty = render(few, sections(few)[:3])
+    empty = render(few, sections(few)[:4])
     assert 'id="show-tuning"' not in empty
 
 
