@@ -10,9 +10,12 @@ from reproduction.agreement import LESS_MS, ONE_SEED, Compared, before, compare,
 from reproduction.choosing import choosing_answer
 from reproduction.claims import check_claims, tally
 from reproduction.evidence import OurResults
+from reproduction.ingredients import alike_answer, factorial_answer, listed_answer
+from reproduction.networks import networks_answer
 from reproduction.ours import MAIN_OBJECTIVE, TESTS, TITLES, headline_test, on, reproduced, training_with_checker
 from reproduction.replication import LEAST, exact_replication
 from reproduction.runs import OUR_VARIANT, ours
+from reproduction.thesis import thesis_answer
 from reproduction.verdicts import CONTRADICTED, LEVEL, SUPPORTED, UNDECIDED
 
 
@@ -101,5 +104,10 @@ ANSWERS: dict[str, Callable[[Grid], str]] = {
     "reproduction-answer": reproduction_answer,
     "results-answer": results_answer,
     "choosing-answer": choosing_answer,
+    "factorial-answer": factorial_answer,
+    "listed-answer": listed_answer,
+    "alike-answer": alike_answer,
+    "networks-answer": networks_answer,
+    "thesis-answer": thesis_answer,
 }
 """Name of the block -> what writes its sentences."""

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from oneofmany.evaluation.record import Record
-from oneofmany.evaluation.statistics import SeedSummary, over_seeds
+from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.pictures.themes import Chart, Theme
 from oneofmany.recipes.small import UPDATES
 from oneofmany.report.cells import Runs, commands, count_cell, number_cell, with_interval
 from oneofmany.report.grid import OBJECTIVES, Grid, name_of, summary_of
-from oneofmany.report.table import Cell, Column, Table, columns, signed
+from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.paired import difference, in_points, paired_cells, verdict
 from reproduction.runs import EXPERIMENTS
 
 SMALL = f"{EXPERIMENTS}/small"
@@ -60,30 +61,9 @@ def runs_of(grid: Grid, kind: Kind) -> dict[str, Runs]:
     return {name: own for name, own in runs.items() if own}
 
 
-def difference(runs: Runs, others: Runs) -> SeedSummary | None:
-    """The accuracy on MS queries minus that of others, paired by seed, in points; None without three common seeds."""
-    ours, theirs = ({r.seed: e.scores.ms.accuracy for r, e in one} for one in (runs, others))
-    points = [100 * (a - b) for seed, a in ours.items() if a is not None and (b := theirs.get(seed)) is not None]
-    return over_seeds(points, [0.0] * len(points)) if len(points) > 2 else None
-
-
-def verdict(found: SeedSummary | None) -> str:
-    """``higher``, ``lower`` or ``undecided``: whether the interval of a difference is on one side of 0."""
-    if found is None or found.low is None or found.high is None or found.low <= 0 <= found.high:
-        return "undecided"
-    return "higher" if found.low > 0 else "lower"
-
-
-def _apart(found: SeedSummary) -> str:
-    interval = "" if found.low is None or found.high is None else f" [{signed(found.low)}, {signed(found.high)}]"
-    return f"{signed(found.mean)}{interval}"
-
-
 def _cells(name: str, of: dict[str, Runs]) -> tuple[Cell, Cell]:
-    if name == BASE or BASE not in of or (found := difference(of[name], of[BASE])) is None:
-        return Cell(), Cell()
-    numbers = {"points": found.mean} | ({} if found.low is None else {"low": found.low, "high": found.high or 0.0})
-    return Cell(_apart(found), numbers, commands(of[name])), Cell(verdict(found))
+    found = None if name == BASE or BASE not in of else difference(of[name], of[BASE])
+    return paired_cells(found, of[name])
 
 
 def small_boards(grid: Grid) -> Table:
@@ -151,7 +131,7 @@ def choosing_answer(grid: Grid) -> str:
         words = {"higher": "MinLoss is better", "lower": "Naive is better", "undecided": "undecided"}[verdict(found)]
         lines.append(
             f"* **{kind.title[0].upper()}{kind.title[1:]}**: MinLoss {first:.1f} %, Naive {second:.1f} % of the "
-            f"queries with several answers; {_apart(found)} points: **{words}**."
+            f"queries with several answers; {in_points(found)} points: **{words}**."
         )
     return "\n".join(lines)
 

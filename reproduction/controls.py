@@ -13,7 +13,16 @@ from reproduction import paper
 from reproduction.budgets import SECOND, budget
 from reproduction.cells import accuracy_cell, dev_cells, seeds_cell
 from reproduction.differences import changes, different, repeated_runs
-from reproduction.runs import CONTROLS, apart_in, goes_on, is_authors_naive, table_2, training_data_of
+from reproduction.runs import (
+    CONTROLS,
+    OUR_RECIPE,
+    THESIS,
+    apart_in,
+    goes_on,
+    is_authors_naive,
+    table_2,
+    training_data_of,
+)
 
 REPEATED = f"{CONTROLS}/repeated"
 """The folder of runs that were made a second time with the same command."""
@@ -30,7 +39,8 @@ def start_of(record: Record) -> str:
 
 
 def _controls(grid: Grid) -> list[Record]:
-    return [record for record in apart_in(grid, CONTROLS) if record.apart != REPEATED]
+    elsewhere = (REPEATED, THESIS, OUR_RECIPE)
+    return [record for record in apart_in(grid, CONTROLS) if record.apart not in elsewhere]
 
 
 def equal_budgets(grid: Grid) -> dict[tuple[str, str], dict[str, list[Record]]]:

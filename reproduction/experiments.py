@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oneofmany.evaluation.record import SUBSETS, Record
+from oneofmany.recipes.ingredients import ingredient_recipes
 from oneofmany.report.cells import count_cell, training_cell
 from oneofmany.report.grid import Grid, name_of
 from oneofmany.report.results import ACCURACIES
@@ -20,6 +21,8 @@ COMPLETION = f"{EXPERIMENTS}/completion-"
 """How the folders of runs on N-Queens with many solutions begin; they have their own tables."""
 REPEATED = f"{EXPERIMENTS}/repeated"
 """The folder of runs that were made a second time with the same command."""
+OWN_TABLES = frozenset(one.name for one in ingredient_recipes())
+"""Recipes that have their own tables."""
 _NAMES = tuple(map(name_of, SUBSETS))
 
 
@@ -68,6 +71,7 @@ def experiments(grid: Grid) -> Table:
     """All other experiments, good or bad, compared with the recipe with the same seeds."""
     own = ours(grid)
     shown = [*by_puzzle(own), *(r for r in own.apart if r.apart == REPEATED or r.apart.startswith(COMPLETION))]
+    shown += [record for record in own.apart if record.recipe in OWN_TABLES]
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in (record for record in own.apart if record not in shown):
         groups.setdefault((base_of(record), record.apart.removeprefix(f"{EXPERIMENTS}/")), []).append(record)

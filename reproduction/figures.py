@@ -1,4 +1,4 @@
-"""The figures of the docs: the paper's Table 2 on MS queries, and our network with the paper's best."""
+"""The figures of the docs: the paper's Table 2 on MS queries, and our network with the paper's networks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def reproduction_chart(grid: Grid) -> Chart | None:
 
 
 def results_chart(grid: Grid) -> Chart | None:
-    """Our network on the test sets, OS and MS, with the paper's best."""
+    """Our network on the test sets, OS and MS, with the paper's networks and SelectR."""
     subsets: tuple[Subset, ...] = ("os", "ms")
     points, labels, made = [], [], []
     for task in TASKS:

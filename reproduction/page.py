@@ -25,11 +25,14 @@ from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
 from reproduction.figures import page_charts, results_chart
 from reproduction.graphs import graph_tables
+from reproduction.ingredients import alike, factorial, factorial_effects, factorial_steps, listed_checker
 from reproduction.literal import literal_charts, literal_runs, literal_tests
+from reproduction.networks import network_effects, networks
 from reproduction.ours import each_run, fixed_givens, main_table, objectives, same_queries
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
 from reproduction.provenance import provenance
 from reproduction.runs import counting, others, ours, schedules
+from reproduction.thesis import thesis
 from reproduction.tuning import tuning
 from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 
@@ -82,7 +85,7 @@ def paper_tables(grid: Grid) -> list[Table]:
         *(table(grid) for table in (schedule, agreement, agreement_by_mean, ms_order)),
         *(accuracy(grid, other) for other in more),
         *(table(grid, one) for one in (first, *more) for table in by_schedule),
-        *(table(grid) for table in (second_phase, naive_authors, other_settings)),
+        *(table(grid) for table in (second_phase, thesis, naive_authors, other_settings)),
         *(table(grid) for table in (literal_tests, literal_runs, tuning, repeated, cost)),
         several_starts(others(grid)),
         other_data(others(grid)),
@@ -110,6 +113,13 @@ def our_tables(grid: Grid) -> list[Table]:
         experiments,
         completion_by_solutions,
         completion_runs,
+        factorial,
+        factorial_effects,
+        factorial_steps,
+        listed_checker,
+        alike,
+        networks,
+        network_effects,
     )
     return [
         *(table(grid) for table in (*tables, our_repeated)),

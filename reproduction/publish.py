@@ -2,8 +2,9 @@
 
 A page names a table in a comment, <!-- results: NAME -->. The text up to <!-- end --> is replaced by the table that the
 records give (``claims``: the list of the paper's claims; ``weights``: the cards of the bundled networks; the names of
-``ANSWERS``: a few sentences). A page can also name a file, <!-- benchmarks/measured/NAME.txt -->; the code block after
-the comment is replaced by the file.
+``ANSWERS``: a few sentences). Without records the block says that nothing has been measured, or is empty if the
+comment is <!-- results: NAME? -->. A page can also name a file, <!-- benchmarks/measured/NAME.txt -->; the code block
+after the comment is replaced by the file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from reproduction.page import all_tables, answer, sections
 from reproduction.runs import counting, read_published
 
 ROOT = Path(__file__).parents[1]
-TABLE = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- results: ([\w-]+)(\??) -->\n).*?(<!-- end -->)", re.DOTALL)
 MEASURED = re.compile(r"(<!-- (benchmarks/measured/[\w.-]+) -->\n)```text\n.*?^```$", re.DOTALL | re.MULTILINE)
 FIGURES = Path("docs") / "figures"
 """Committed, but not compared by ``--check``: another version of matplotlib draws other bytes."""
@@ -89,7 +90,8 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
     def table(match: re.Match[str]) -> str:
         if match[2] not in blocks:
             raise ValueError(f"there is no table {match[2]!r} of results: the tables are {', '.join(blocks)}")
-        return f"{match[1]}\n{blocks[match[2]]}\n{match[3]}"
+        text = blocks[match[2]]
+        return f"{match[1]}{match[4]}" if match[3] and text == f"{NOTHING}\n" else f"{match[1]}\n{text}\n{match[4]}"
 
     def file(match: re.Match[str]) -> str:
         lines = [line.rstrip() for line in (root / match[2]).read_text(encoding="utf-8").strip().splitlines()]

@@ -24,6 +24,10 @@ CHECKER_VARIANT = f"{OUR_VARIANT}-checker"
 """Recipes ``sudoku/OBJECTIVE/equivariant-checker``: trained with the rules checker (``discover``)."""
 LITERAL, TUNING, CONTROLS, EXPERIMENTS = "literal", "tuning", "controls", "experiments"
 """Folders of records that are kept apart from the runs that count and never replace them."""
+THESIS, OUR_RECIPE = f"{CONTROLS}/equal-budget", f"{CONTROLS}/our-recipe"
+"""Controls with their own tables: every second phase from both starts, and the paper's networks under our recipe."""
+SEEDS_OF_THESIS = (42, 1729, 3120, 7, 2024)
+"""The paper's seeds and two more."""
 UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}
 """Name of a training set -> its number of OS queries in the comparison."""
 UNIQUE_CHANGES = ("os-dev", "180k", "180k-os-dev")

@@ -7,11 +7,13 @@ import pytest
 
 import oneofmany
 from oneofmany.recipes import matching, recipe, recipes
+from oneofmany.recipes.ingredients import SHORT_CHECKER, SHORT_RECIPE, factorial
 from oneofmany.report import Grid
 from oneofmany.report.grid import TASKS, name_of
 from oneofmany.training.settings import CHOOSING
 from reproduction.conditions import conditions
 from reproduction.figures import page_charts
+from reproduction.ingredients import LISTED
 from reproduction.ours import main_table, training_with_checker
 from reproduction.page import all_charts, all_tables
 from reproduction.runs import CHECKER_VARIANT, ours, read_published
@@ -53,11 +55,6 @@ def only(pattern):
     return set(matching(pattern)) | set(matching(f"{pattern}/*")) == CHECKED != set()
 
 
-def only_sudoku_shown():
-    """Of the runs of our network that the main table shows, only those on Sudoku with the checker used it."""
-    return {r.recipe for r in ours(GRID).runs if r.setting("discover")} == {f"sudoku/minloss/{CHECKER_VARIANT}"}
-
-
 def none(*patterns):
     """There are such recipes, and none of them uses the checker."""
     return all(matching(one) and not CHECKED & set(matching(one)) for one in patterns)
@@ -89,12 +86,37 @@ def on_the_first_test():
     return len(found) >= 4 and not any("fresh" in name for record in found for name in record.evaluations)
 
 
+def shown_with():
+    """Of the runs that count, exactly those of one recipe were trained with the checker."""
+    used = {record.recipe for record in ours(GRID).runs if record.setting("discover")}
+    return used == {f"sudoku/minloss/{CHECKER_VARIANT}"} and only("*/*/equivariant-checker")
+
+
+def both(task):
+    """The task's recipes named after the checker use it, and those without the name do not."""
+    return (
+        only("*/*/equivariant-checker")
+        and bool(matching(f"{task}/*/equivariant-checker"))
+        and none(f"{task}/*/equivariant", f"{task}/*/equivariant/*")
+    )
+
+
+def listed_both_ways():
+    pairs = [(SHORT_RECIPE, SHORT_CHECKER)]
+    pairs += zip(
+        matching("sudoku/minloss/equivariant/short-listed-*"),
+        matching(f"sudoku/minloss/{CHECKER_VARIANT}/short-listed-*"),
+        strict=True,
+    )
+    return len(pairs) == 4 and all(a not in CHECKED and b in CHECKED for a, b in pairs)
+
+
 OTHER_ROWS = (("futoshiki/minloss/equivariant", "flags"), ("sudoku/minloss/equivariant", "checker"))
 CLAIMS = {
     # README.md, results.md, captions
-    "In training, only Sudoku “MinLoss, with the checker” used": only_sudoku_shown,
+    "In training, only Sudoku “MinLoss, with the checker” used": shown_with,
     "No checker in training": headline_without,
-    "which is the only one trained with the rules checker": only_sudoku_shown,
+    "which is the only one trained with the rules checker": shown_with,
     "its earlier runs compared objectives trained with the rules checker to objectives trained without it": choosing,
     "These runs are of the variant that is trained with the rules checker": lambda: all_with(
         "listed-1", "listed-2", "listed-all"
@@ -117,14 +139,6 @@ CLAIMS = {
         bundled_without() and headline_without()
     ),
     "Only the recipes `TASK/OBJECTIVE/equivariant-checker` use it": lambda: only("*/*/equivariant-checker"),
-    # hard-sudokus.md
-    "without the checker; `sudoku-hard/OBJECTIVE/equivariant-checker` trains with it": lambda: (
-        none("sudoku-hard/*/equivariant") and CHECKED >= {*matching("sudoku-hard/*/equivariant-checker")} != set()
-    ),
-    # colouring.md
-    "and `equivariant-checker` also learns from valid answers that are not listed": lambda: (
-        CHECKED >= {*matching("colouring/*/equivariant-checker")} != set()
-    ),
     "Do I need rules, or a checker, to train": lambda: none("*/*", "*/*/table-2", "*/*/tiny", "*/*/equivariant"),
     "All three are trained with MinLoss and without the rules checker": bundled_without,
     # deviations-and-errata.md
@@ -143,6 +157,21 @@ CLAIMS = {
     ),
     "The recipes `sudoku/OBJECTIVE/equivariant` use it for these objectives, without a checker": lambda: all(
         recipe(f"sudoku/{objective}/equivariant").spare_settled for objective in CHOOSING
+    ),
+    # colouring.md, hard-sudokus.md
+    "and `equivariant-checker` also learns from valid answers that are not listed": lambda: both("colouring"),
+    "`sudoku-hard/OBJECTIVE/equivariant-checker` trains with it": lambda: both("sudoku-hard"),
+    # ingredients.md and its captions
+    "## Checker, revealed cells and burn-in": lambda: bool(CHECKED),
+    "the rules checker, which adds the answer to the list; revealed cells": lambda: (
+        {one.settings.discover for one in factorial()} == {False, True}
+    ),
+    "solutions of every query listed, or all, with the checker and without it": listed_both_ways,
+    "Without the checker, settled queries are left out": lambda: (
+        listed_both_ways() and all(recipe(name).spare_settled for name, _ in LISTED.values())
+    ),
+    "All seven objectives on Sudoku without the checker, with the same number of updates": lambda: none(
+        "sudoku/*/equivariant/alike*"
     ),
 }
 """Part of a sentence about the checker in training -> whether it is true of the recipes."""
@@ -197,10 +226,13 @@ def pages():
 
 
 def is_result(sentence):
-    """Whether it is a row of numbers of a recipe, which claims nothing about the checker beyond the recipe's name."""
-    return sentence.startswith("|") and bool(
-        re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker \|", sentence)
-    )
+    """Whether it is made from records: a row of numbers, or an answer with differences and their intervals.
+
+    It claims nothing about the checker beyond the recipe's name.
+    """
+    if not sentence.startswith("|"):
+        return bool(re.search(r"[+−]\d+\.\d\d \[[+−]", sentence))
+    return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker ", sentence))
 
 
 def test_every_sentence_about_the_checker_is_true_of_the_recipes():

@@ -350,6 +350,10 @@ CHANGED = (
     "nqueens/iexplr/table-2",
     "sudoku/ccloss/table-2/second-phase",
     "sudoku/minloss/equivariant-checker/listed-1",
+    "sudoku/minloss/equivariant/alike-two-phases",
+    "sudoku/selectr/table-2/our-recipe",
+    "nqueens/minloss/table-2/our-recipe",
+    "nqueens/selectr/equivariant/paper-schedule",
 )
 
 

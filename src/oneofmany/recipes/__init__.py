@@ -32,6 +32,7 @@ from oneofmany.recipes.graphs import TASK as GRAPHS
 from oneofmany.recipes.graphs import graph_recipes
 from oneofmany.recipes.grid import tuning
 from oneofmany.recipes.hard import hard_recipes
+from oneofmany.recipes.ingredients import ingredient_recipes
 from oneofmany.recipes.ours import our_recipes, own_task
 from oneofmany.recipes.paper import SEEDS, paper_recipes
 from oneofmany.recipes.paper import TASKS as PAPER_TASKS
@@ -53,7 +54,7 @@ def _table() -> dict[str, Recipe]:
 @cache
 def _package() -> dict[str, Recipe]:
     ours = (*our_recipes(), *hard_recipes(), *graph_recipes(), *recipes_without_rules(), *small_recipes())
-    every = (*paper_recipes(), *table_2_recipes(), *ours, *ablation_recipes())
+    every = (*paper_recipes(), *table_2_recipes(), *ours, *ablation_recipes(), *ingredient_recipes())
     return {one.name: one for one in every}
 
 

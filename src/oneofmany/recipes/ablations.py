@@ -76,24 +76,6 @@ def experiments() -> list[Recipe]:
     ]
 
 
-def factorial() -> list[Recipe]:
-    """Checker x revealed cells x burn-in on Sudoku with MinLoss, at an equal, short budget.
-
-    ``short-reveal-burn-in`` has both of the last two, ``short`` neither. With ``-sparing``, settled queries are left
-    out of burn-in, which takes the place of the checker.
-    """
-    without, checker = usual(equivariant("sudoku", "minloss")), usual(with_checker("minloss"))
-    budget = {"first.updates": 3_000, "evaluate_every": 300}
-    found = []
-    for reveal, burn_in in product((0.0, 0.8), ((0,), (0, 16, 32))):
-        name = "short" + "-reveal" * (reveal > 0) + "-burn-in" * (burn_in != (0,))
-        fields = budget | {"reveal": reveal, "burn_in": burn_in}
-        found += [without.changed(name, fields | {"spare_settled": False}), checker.changed(name, fields)]
-        if burn_in != (0,):
-            found.append(without.changed(f"{name}-sparing", fields))
-    return found
-
-
 def ablation_recipes() -> list[Recipe]:
     """All controls, ablations and experiments."""
-    return [*second_phases(), *controls(), *experiments(), *factorial()]
+    return [*second_phases(), *controls(), *experiments()]
