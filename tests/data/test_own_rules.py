@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from oneofmany.data import Dataset, DeviceData
+from oneofmany.data.own_task import build_own_task
 from oneofmany.exact import solve
 from oneofmany.files import FileError
-from oneofmany.problems import OwnRules, Problem, Rule, sudoku
+from oneofmany.problems import OwnRules, Problem, Rule, grid_task, sudoku
 from structures import cages, graphs
 
 
@@ -116,3 +117,10 @@ def test_damaged_files_are_refused(tmp_path):
     path.write_bytes(content[:-3] + b"\x07\x07\x07")
     with pytest.raises(FileError):
         Dataset.load(path)
+
+
+def test_rules_of_queries_need_a_builder_of_the_task():
+    problem = Problem("mine", 2, 4, 2, (), own_kinds=("edge",))
+    task = grid_task("mine", lambda size=2: problem)
+    with pytest.raises(ValueError, match="mine has rules of each query's own, which only a builder"):
+        build_own_task(task, 3)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from oneofmany.problems import TASKS, use_task_file
 from oneofmany.report import Chart, Grid, Section, Table, trace
 from oneofmany.report.page import embedded, render, user_sections
 from oneofmany.report.table import Cell, Column
@@ -284,6 +285,30 @@ def test_viewer_marks_wrong_cells_and_offers_runs_of_the_same_queries(opened, fi
     assert others == [f"MinLoss: {task} wrong"]
     signs = "[...document.querySelectorAll('.viewer .board text')].filter((t) => '<>'.includes(t.textContent || '-'))"
     assert opened.evaluate(f"{signs}.length") == (4 if task == "futoshiki" else 0)
+
+
+def test_viewer_draws_graphs_and_sums(browser, tmp_path):
+    graph = trace(Settling(miss=True), make_batch("colouring", "k=3 1-2 2-3 3-4 4-1 1-3"))
+    example = pathlib.Path(__file__).parents[2] / "examples" / "tasks" / "magic_square.py"
+    task = use_task_file(example)
+    try:
+        square = trace(Settling(), make_batch(task.name, "8 . . . 5 . . . ."))
+    finally:
+        del TASKS[task.name]
+    (tmp_path / "report.html").write_text(render(Grid.of([]), [], [("graph", graph), ("square", square)]), "utf-8")
+    browser.messages.clear()
+    browser.open(tmp_path / "report.html")
+    drawn = "[...document.querySelector('.viewer .board').querySelectorAll('{}')]"
+    assert browser.evaluate(f"{drawn.format('circle')}.length") == 8  # paper and colour of four nodes
+    numbers = f"{drawn.format('text')}.map((t) => t.textContent)"
+    assert browser.evaluate(numbers) == list(map(str, graph["boards"][0]["answers"][-1]))
+    wrong = "filter((line) => line.getAttribute('stroke') === 'var(--wrong)').length"
+    values = graph["boards"][0]["answers"][-1]
+    broken = sum(values[a] == values[b] for a, b in graph["boards"][0]["relations"])
+    assert browser.evaluate(f"{drawn.format('line')}.{wrong}") == broken > 0
+    pick(browser, 1)
+    assert browser.evaluate(numbers).count("15") == 6
+    assert browser.messages == []
 
 
 def test_an_objective_has_one_colour_in_figure_viewer_and_tables(opened):

@@ -39,6 +39,8 @@ def problem(size: int = 5) -> Problem:
 
     # A rule is a set of choices of which exactly one is taken (or, with exact=False, at most one). That a cell takes
     # one value needs no rule. Rules of one kind look alike to the network: rows and columns are both of kind "line".
+    # Rule also takes weights and bounds: low=2, high=3 is a count. oneofmany.problems has all_different, total (sums),
+    # implies, forbid, domain and table, which return lists of rules: rules += forbid("pair", [one, other]).
     rules = []
     for value in cells:
         for i in cells:

@@ -66,8 +66,9 @@ def build_own_task(
         if not isinstance(built, Dataset) or built.problem.task != task.name:
             raise ValueError(f"build of {task.name}: expected a Dataset of {task.name}, got {type(built).__name__}")
         return built
-    if problem.relation_kind is not None:
-        raise ValueError(f"{task.name} has relations, which only a builder of its own can draw: give its task a build=")
+    if problem.relation_kind is not None or problem.own_kinds or problem.own_sums:
+        what = "relations" if problem.relation_kind is not None else "rules of each query's own"
+        raise ValueError(f"{task.name} has {what}, which only a builder of its own can draw: give its task a build=")
     R = problem.variables
     low, high = (R // 2, max(1, R - R // 8)) if blanks is None else blanks
     if not 0 <= low <= high <= R:
