@@ -137,7 +137,7 @@ def test_main_effects_of_the_factorial():
     assert rows["the checker"][2].text == "undecided"  # OS does not change
     lines = ANSWERS["factorial-answer"](grid).splitlines()
     assert lines[2] == "* Burn-in without the checker: −8.00 [−8.00, −8.00] points on MS queries: **hurts**."
-    assert len(lines) == 5
+    assert [line[:2] for line in lines[:5]] == ["* "] * 5
 
 
 def test_the_factorial_shows_every_cell_and_its_steps():
@@ -314,6 +314,10 @@ def test_sections_without_records_have_one_sentence_and_no_table(tmp_path):
     assert text.count(NOTHING) == 3
     assert len(re.findall(r"^\| --- ", text, re.MULTILINE)) == 3
     assert "* Burn-in without the checker: −8.00" in text
+    # The page shows the figure if and only if it is drawn.
+    assert re.findall(r"\(figures/([\w-]+)\.svg\)", text) == ["factorial"]
+    assert "<svg" in (tmp_path / "docs" / "figures" / "factorial.svg").read_text()
+    assert not (tmp_path / "docs" / "figures" / "alike.svg").exists()
 
 
 def sweeps():
