@@ -80,7 +80,7 @@ def _effects() -> dict[str, list[tuple[Setup, Setup]]]:
         "revealed cells": [(Setup(c, True, b), Setup(c, False, b)) for c, b in cells],
         "burn-in without the checker": [(Setup(NO, r, True), Setup(NO, r, False)) for r in both],
         "burn-in with the checker": [(Setup(CHECKER, r, True), Setup(CHECKER, r, False)) for r in both],
-        "leaving settled queries out, with burn-in": [(Setup(SPARING, r, True), Setup(NO, r, True)) for r in both],
+        "leaving settled queries out": [(Setup(SPARING, r, True), Setup(NO, r, True)) for r in both],
     }
 
 
@@ -123,7 +123,8 @@ def factorial_effects(grid: Grid) -> Table:
         "What each ingredient gives on Sudoku, in points",
         columns(("with it minus without it",), ((name_of(subset), ("points", "")) for subset in SUBSETS)),
         tuple(rows),
-        f"Means over the pairs of the table above that differ in this alone. {PAIRED}",
+        "Means over the pairs of the table below that differ in this alone; the last only with burn-in and without the "
+        f"checker. {PAIRED}",
     )
 
 
@@ -148,7 +149,7 @@ def factorial_chart(grid: Grid) -> Chart | None:
     """The effect of every ingredient on MS queries."""
     made = dict.fromkeys(command for runs in factorial_runs(grid).values() for command in commands(runs))
     title = "What each ingredient gives on Sudoku"
-    return forest("factorial", title, "points of accuracy on MS queries", _factorial_ms(grid), tuple(made))
+    return forest("factorial", title, "points on MS queries", _factorial_ms(grid), tuple(made))
 
 
 def factorial_steps(grid: Grid) -> Table:
@@ -315,4 +316,4 @@ def alike_chart(grid: Grid) -> Chart | None:
     runs = [on(of_recipe(grid, name), TEST) for name in _alike().values()]
     made = dict.fromkeys(command for own in runs for command in commands(own))
     title = "Objectives on Sudoku with equal numbers of updates"
-    return forest("alike", title, "points of accuracy on MS queries minus MinLoss", _alike_ms(grid), tuple(made))
+    return forest("alike", title, "points on MS queries, minus MinLoss", _alike_ms(grid), tuple(made))

@@ -170,6 +170,9 @@ CLAIMS = {
     "Without the checker, settled queries are left out": lambda: (
         listed_both_ways() and all(recipe(name).spare_settled for name, _ in LISTED.values())
     ),
+    "the last only with burn-in and without the checker": lambda: all(
+        one.settings.burn_in != (0,) and not one.settings.discover for one in factorial() if one.settings.spare_settled
+    ),
     "All seven objectives on Sudoku without the checker, with the same number of updates": lambda: none(
         "sudoku/*/equivariant/alike*"
     ),

@@ -126,13 +126,13 @@ def test_main_effects_of_the_factorial():
     assert ms["revealed cells"] == pytest.approx(6)
     assert ms["burn-in without the checker"] == pytest.approx(-8)
     assert ms["burn-in with the checker"] == pytest.approx(10)
-    assert ms["leaving settled queries out, with burn-in"] == pytest.approx(20)
+    assert ms["leaving settled queries out"] == pytest.approx(20)
     assert {name: row[4].text for name, row in rows.items()} == {
         "the checker": "higher",
         "revealed cells": "higher",
         "burn-in without the checker": "lower",
         "burn-in with the checker": "higher",
-        "leaving settled queries out, with burn-in": "higher",
+        "leaving settled queries out": "higher",
     }
     assert rows["the checker"][2].text == "undecided"  # OS does not change
     lines = ANSWERS["factorial-answer"](grid).splitlines()
