@@ -203,7 +203,7 @@ def listed_checker(grid: Grid) -> Table:
             rows.append((Cell(label), *cells, *gain, *(count_cell(len(own)) for own in records)))
     names = tuple(map(name_of, SUBSETS))
     return Table(
-        "listed-checker",
+        "listed-both",
         "Listed solutions with and without the checker on Sudoku, accuracy in %",
         columns(
             ("listed solutions",),

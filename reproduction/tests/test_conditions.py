@@ -235,7 +235,7 @@ def is_result(sentence):
     """
     if not sentence.startswith("|"):
         return bool(re.search(r"[+−]\d+\.\d\d \[[+−]", sentence))
-    return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker ", sentence))
+    return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker |^\| checker in training", sentence))
 
 
 def test_every_sentence_about_the_checker_is_true_of_the_recipes():
