@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oneofmany.report.grid import TASKS, Grid, name_of, summary_of
+from oneofmany.report.table import Table
 from reproduction import paper
 from reproduction.agreement import LESS_MS, ONE_SEED, Compared, before, compare, order_holds
 from reproduction.choosing import choosing_answer
 from reproduction.claims import check_claims, tally
 from reproduction.evidence import OurResults
-from reproduction.ingredients import alike_answer, factorial_answer, listed_answer
-from reproduction.networks import networks_answer
+from reproduction.ingredients import alike, alike_answer, factorial, factorial_answer, listed_answer, listed_checker
+from reproduction.networks import networks, networks_answer
 from reproduction.ours import MAIN_OBJECTIVE, TESTS, TITLES, headline_test, on, reproduced, training_with_checker
+from reproduction.paired import LEAST_SEEDS
 from reproduction.replication import LEAST, exact_replication
 from reproduction.runs import OUR_VARIANT, ours
-from reproduction.thesis import thesis_answer
+from reproduction.thesis import thesis, thesis_answer
 from reproduction.verdicts import CONTRADICTED, LEVEL, SUPPORTED, UNDECIDED
 
 
@@ -100,14 +102,22 @@ def _of(held: list[bool]) -> str:
     return f"{sum(held)} of {len(held)}"
 
 
+FEW = f"**Undecided**: a comparison needs {LEAST_SEEDS} seeds that all of its runs have."
+
+
+def _or_few(answer: Callable[[Grid], str], table: Callable[[Grid], Table]) -> Callable[[Grid], str]:
+    """The answer or, if there are runs but too few seeds for it, a sentence that says so."""
+    return lambda grid: answer(grid) or (FEW if table(grid).filled else "")
+
+
 ANSWERS: dict[str, Callable[[Grid], str]] = {
     "reproduction-answer": reproduction_answer,
     "results-answer": results_answer,
     "choosing-answer": choosing_answer,
-    "factorial-answer": factorial_answer,
-    "listed-answer": listed_answer,
-    "alike-answer": alike_answer,
-    "networks-answer": networks_answer,
-    "thesis-answer": thesis_answer,
+    "factorial-answer": _or_few(factorial_answer, factorial),
+    "listed-answer": _or_few(listed_answer, listed_checker),
+    "alike-answer": _or_few(alike_answer, alike),
+    "networks-answer": _or_few(networks_answer, networks),
+    "thesis-answer": _or_few(thesis_answer, thesis),
 }
 """Name of the block -> what writes its sentences."""

@@ -16,6 +16,7 @@ from reproduction import paper
 from reproduction.agreement import compare, compared_commands
 from reproduction.choosing import choosing_chart
 from reproduction.curves import our_charts
+from reproduction.ingredients import alike_chart, factorial_chart
 from reproduction.ours import MAIN_OBJECTIVE, headline, reproduced
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours
 
@@ -48,7 +49,8 @@ class Point:
 
 def page_charts(grid: Grid) -> list[Chart]:
     """The figures that pages of the docs show; those without numbers are left out."""
-    charts = (reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid))
+    charts = [reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid)]
+    charts += [factorial_chart(grid), alike_chart(grid)]
     return [chart for chart in charts if chart]
 
 

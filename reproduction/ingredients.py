@@ -8,6 +8,8 @@ from itertools import product
 from typing import NamedTuple
 
 from oneofmany.evaluation.record import SUBSETS, Record
+from oneofmany.evaluation.statistics import SeedSummary
+from oneofmany.pictures.themes import Chart
 from oneofmany.recipes.ingredients import (
     ALIKE,
     ALIKE_FIRST,
@@ -16,12 +18,13 @@ from oneofmany.recipes.ingredients import (
     SHORT_RECIPE,
 )
 from oneofmany.recipes.ingredients import factorial as factorial_recipes
-from oneofmany.report.cells import Runs, count_cell, number_cell, training_cell
+from oneofmany.report.cells import Runs, commands, count_cell, number_cell, training_cell
 from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, name_of, summary_of
 from oneofmany.report.results import ACCURACIES
 from oneofmany.report.table import Cell, Column, Table, columns, signed
 from reproduction.cells import accuracy_cells, dev_cells
 from reproduction.curves import steps_of
+from reproduction.forest import forest, image
 from reproduction.ours import INTERVALS, MAIN_OBJECTIVE, on
 from reproduction.paired import (
     HIGHER,
@@ -77,7 +80,7 @@ def _effects() -> dict[str, list[tuple[Setup, Setup]]]:
         "revealed cells": [(Setup(c, True, b), Setup(c, False, b)) for c, b in cells],
         "burn-in without the checker": [(Setup(NO, r, True), Setup(NO, r, False)) for r in both],
         "burn-in with the checker": [(Setup(CHECKER, r, True), Setup(CHECKER, r, False)) for r in both],
-        "leaving settled queries out, with burn-in": [(Setup(SPARING, r, True), Setup(NO, r, True)) for r in both],
+        "leaving settled queries out": [(Setup(SPARING, r, True), Setup(NO, r, True)) for r in both],
     }
 
 
@@ -120,18 +123,33 @@ def factorial_effects(grid: Grid) -> Table:
         "What each ingredient gives on Sudoku, in points",
         columns(("with it minus without it",), ((name_of(subset), ("points", "")) for subset in SUBSETS)),
         tuple(rows),
-        f"Means over the pairs of the table above that differ in this alone. {PAIRED}",
+        "Means over the pairs of the table below that differ in this alone; the last only with burn-in and without the "
+        f"checker. {PAIRED}",
     )
 
 
+def _factorial_ms(grid: Grid) -> dict[str, SeedSummary]:
+    """Ingredient -> its effect on MS queries; those without a number are left out."""
+    of = factorial_runs(grid)
+    found = {name: mean_difference([(of[a], of[b]) for a, b in pairs], "ms") for name, pairs in _effects().items()}
+    return {name: one for name, one in found.items() if one is not None}
+
+
 def factorial_answer(grid: Grid) -> str:
-    """One line for every ingredient, on MS queries; empty without runs."""
-    of, lines = factorial_runs(grid), []
-    for name, pairs in _effects().items():
-        found = mean_difference([(of[a], of[b]) for a, b in pairs], "ms")
-        if found is not None:
-            lines.append(f"* {_first(name)}: {in_points(found)} points on MS queries: **{HELPS[verdict(found)]}**.")
-    return "\n".join(lines)
+    """One line for every ingredient, on MS queries, and the figure; empty without runs."""
+    found = _factorial_ms(grid)
+    lines = [
+        f"* {name[:1].upper()}{name[1:]}: {in_points(one)} points on MS queries: **{HELPS[verdict(one)]}**."
+        for name, one in found.items()
+    ]
+    return "\n".join([*lines, "", image("factorial", "Effects of the ingredients on MS queries")] if lines else [])
+
+
+def factorial_chart(grid: Grid) -> Chart | None:
+    """The effect of every ingredient on MS queries."""
+    made = dict.fromkeys(command for runs in factorial_runs(grid).values() for command in commands(runs))
+    title = "What each ingredient gives on Sudoku"
+    return forest("factorial", title, "points on MS queries", _factorial_ms(grid), tuple(made))
 
 
 def factorial_steps(grid: Grid) -> Table:
@@ -185,7 +203,7 @@ def listed_checker(grid: Grid) -> Table:
             rows.append((Cell(label), *cells, *gain, *(count_cell(len(own)) for own in records)))
     names = tuple(map(name_of, SUBSETS))
     return Table(
-        "listed-checker",
+        "listed-both",
         "Listed solutions with and without the checker on Sudoku, accuracy in %",
         columns(
             ("listed solutions",),
@@ -273,18 +291,29 @@ def _rise_cell(records: Sequence[Record]) -> Cell:
     return Cell(signed(mean := sum(found) / len(found)), {"points": mean}) if found else number_cell(None)
 
 
+def _alike_ms(grid: Grid) -> dict[str, SeedSummary]:
+    """Objective -> its accuracy on MS queries minus MinLoss's; those without a number are left out."""
+    of = {label: on(of_recipe(grid, name), TEST) for label, name in _alike().items()}
+    base = of.pop(name_of(MAIN_OBJECTIVE))
+    found = {label: difference(runs, base) for label, runs in of.items()}
+    return {label: one for label, one in found.items() if one is not None}
+
+
 def alike_answer(grid: Grid) -> str:
-    """Which objectives differ from MinLoss on MS queries, in one sentence; empty without runs."""
-    base = on(of_recipe(grid, _alike()[name_of(MAIN_OBJECTIVE)]), TEST)
+    """Which objectives differ from MinLoss on MS queries, in one sentence, and the figure; empty without runs."""
     found: dict[str, list[str]] = {}
-    for label, name in _alike().items():
-        own = on(of_recipe(grid, name), TEST)
-        one = None if label == name_of(MAIN_OBJECTIVE) else difference(own, base)
-        if one is not None:
-            found.setdefault(verdict(one), []).append(f"{label} {in_points(one)}")
+    for label, one in _alike_ms(grid).items():
+        found.setdefault(verdict(one), []).append(f"{label} {in_points(one)}")
     parts = [f"**{word}** {', '.join(found[word])}" for word in (HIGHER, LOWER, UNDECIDED) if word in found]
-    return f"Compared with MinLoss on MS queries, in points: {'; '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    sentence = f"Compared with MinLoss on MS queries, in points: {'; '.join(parts)}."
+    return f"{sentence}\n\n{image('alike', 'Accuracy of every objective on MS queries minus that of MinLoss')}"
 
 
-def _first(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def alike_chart(grid: Grid) -> Chart | None:
+    """Every objective compared with MinLoss on MS queries."""
+    runs = [on(of_recipe(grid, name), TEST) for name in _alike().values()]
+    made = dict.fromkeys(command for own in runs for command in commands(own))
+    title = "Objectives on Sudoku with equal numbers of updates"
+    return forest("alike", title, "points on MS queries, minus MinLoss", _alike_ms(grid), tuple(made))

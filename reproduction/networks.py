@@ -118,7 +118,7 @@ def network_effects(grid: Grid) -> Table:
         "What the network, the recipe and the objective give, in points",
         columns(("data", "what changes"), ((name_of(subset), ("points", "")) for subset in SUBSETS)),
         tuple(rows),
-        f"Means over the four pairs of the table above that differ in this alone, with a recipe's own steps. {PAIRED}",
+        f"Means over the four pairs of the table below that differ in this alone, with a recipe's own steps. {PAIRED}",
         labels=2,
     )
 

@@ -29,6 +29,7 @@ from reproduction.commands import FILE, commands_page
 from reproduction.figures import page_charts
 from reproduction.page import all_tables, answer, sections
 from reproduction.runs import counting, read_published
+from reproduction.shortening import shorten
 
 ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(<!-- results: ([\w-]+)(\??) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -170,8 +171,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--check", action="store_true", help="fail if a page does not match the records")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="export every table as CSV and Markdown")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report alone")
+    parser.add_argument("--shorten", action="store_true", help="write commands of records as recipe and seed")
     asked = parser.parse_args(arguments)
-    if asked.tables is not None:
+    if asked.shorten:
+        print("changed:", ", ".join(shorten()) or "nothing")
+    elif asked.tables is not None:
         export(asked.tables)
     elif asked.report is not None:
         write_page(read_grid(), asked.report)

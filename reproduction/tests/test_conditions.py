@@ -170,6 +170,9 @@ CLAIMS = {
     "Without the checker, settled queries are left out": lambda: (
         listed_both_ways() and all(recipe(name).spare_settled for name, _ in LISTED.values())
     ),
+    "the last only with burn-in and without the checker": lambda: all(
+        one.settings.burn_in != (0,) and not one.settings.discover for one in factorial() if one.settings.spare_settled
+    ),
     "All seven objectives on Sudoku without the checker, with the same number of updates": lambda: none(
         "sudoku/*/equivariant/alike*"
     ),
@@ -232,7 +235,7 @@ def is_result(sentence):
     """
     if not sentence.startswith("|"):
         return bool(re.search(r"[+−]\d+\.\d\d \[[+−]", sentence))
-    return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker ", sentence))
+    return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker |^\| checker in training", sentence))
 
 
 def test_every_sentence_about_the_checker_is_true_of_the_recipes():
