@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from inspect import signature
 from typing import Protocol
 
@@ -19,7 +20,7 @@ class PairLoss(Protocol):
         ...
 
 
-class ValueLoss(nn.Module):
+class ValueLoss(nn.Module, ABC):
     """The base of the pair losses over values 0..V-1.
 
     Args:
@@ -35,9 +36,9 @@ class ValueLoss(nn.Module):
         """Return the settings."""
         return settings_of(self)
 
+    @abstractmethod
     def check(self, logits: Tensor, solutions: Tensor, lengths: Tensor | None) -> None:
         """Check shapes, types and devices."""
-        raise NotImplementedError
 
     def kept(self, solutions: Tensor, variable_mask: Tensor | None, lengths: Tensor | None = None) -> Tensor | None:
         """Return which variables of each solution count: the variable mask and `ignore_index` together, `[B,K,R]`."""
