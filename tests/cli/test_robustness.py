@@ -210,3 +210,12 @@ def test_a_progress_bar_is_one_line_on_80_columns(capsys, monkeypatch):
     shown = [line for line in lines if line.strip()]
     assert all("/987654321" in line and line.startswith("puzzles of the list") for line in shown)
     assert 0 < max(map(len, shown)) <= 80
+
+
+@pytest.mark.parametrize("text", ["|\x1e", "|", "||\n||", "| |\x1f\n"])
+def test_bars_without_cells(call, tmp_path, text):
+    path = tmp_path / "bars.txt"
+    path.write_text(text)
+    code, out, err = call("solve", "nqueens", path, "--exact")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
