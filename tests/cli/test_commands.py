@@ -8,24 +8,9 @@ import sys
 
 import pytest
 
-from oneofmany.cli import COMMANDS, run
+from oneofmany.cli import COMMANDS
 from oneofmany.data.dataset import Dataset
 from oneofmany.evaluation import read_record
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command: (exit code, stdout, stderr)."""
-
-    def run_command(*arguments):
-        try:
-            code = run(list(map(str, arguments)))
-        except SystemExit as stop:  # how tyro ends on --help and on bad arguments
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 def every_command(tree=COMMANDS, path=()):

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from evaluated_runs import QUERIES, made
-from oneofmany import cli
 from oneofmany.data.dataset import Dataset
 from oneofmany.evaluation import compare_runs, load_predictions, save_predictions
 from oneofmany.evaluation.record_file import read_record
@@ -24,21 +23,6 @@ from oneofmany.problems import nqueens, sudoku
 def runs(tmp_path):
     """A fresh copy of the runs for every test, next to the data."""
     return shutil.copytree(made(), tmp_path / "here")
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command: (exit code, stdout, stderr)."""
-
-    def run_command(*arguments):
-        try:
-            code = cli.run(list(map(str, arguments)))
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture

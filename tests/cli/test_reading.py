@@ -168,21 +168,6 @@ FOR_ALL = {  # each has a test below
 
 
 @pytest.fixture
-def call(capsys):
-    """Run a command: (exit code, stdout, stderr)."""
-
-    def run_command(*arguments):
-        try:
-            code = run(list(map(str, arguments)))
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
-
-
-@pytest.fixture
 def queries_of(call):
     """The queries that ``solve`` reads, in the form in which it writes them, by their first line."""
 

@@ -20,19 +20,10 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 
 @pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
+def call(call, monkeypatch, tmp_path):
     """Run a command in a folder of its own: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
-
-    def run_command(*arguments):
-        try:
-            code = run(list(map(str, arguments)))
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
+    return call
 
 
 # ---- input -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from oneofmany.cli import run
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import save_network
 from oneofmany.problems import TASKS, futoshiki, nqueens, sudoku
@@ -21,21 +20,6 @@ SOLVED = "5346789126721953481983425678597614234268537917139248569615372842874196
 TWO_QUEENS = "the queens of rows 1 and 2 attack each other on a diagonal"
 ALONE = ("--answer", "network")
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command: (exit code, stdout, stderr)."""
-
-    def run_command(*arguments):
-        try:
-            code = run(list(map(str, arguments)))
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from oneofmany.cli import run
 from oneofmany.cli.sweep import read_arguments
 from oneofmany.cli.sweep_progress import LiveTable, table_of
 from oneofmany.data.nqueens import build_nqueens
@@ -30,21 +29,6 @@ def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "queens.safetensors"
     build_nqueens(7, 5, 60, seed=1).save(path)
     return path
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command: (exit code, stdout, stderr)."""
-
-    def run_command(*arguments):
-        try:
-            code = run(list(map(str, arguments)))
-        except SystemExit as stop:  # how tyro ends on bad fields
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture

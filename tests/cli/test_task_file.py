@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from oneofmany.cli import run
 from oneofmany.cli.completion import commands
 from oneofmany.data import Dataset
 from oneofmany.problems import TASKS, check_source, find_task, use_task_file
@@ -21,7 +20,7 @@ QUERY = "1...." + "." * 20
 
 
 @pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
+def call(call, monkeypatch, tmp_path):
     """Run a command in a folder, as a new process would, which knows no task file: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     ours = dict(TASKS)
@@ -29,12 +28,7 @@ def call(capsys, monkeypatch, tmp_path):
     def run_command(*arguments):
         TASKS.clear()
         TASKS.update(ours)
-        try:
-            code = run(list(map(str, arguments)))
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return call(*arguments)
 
     return run_command
 

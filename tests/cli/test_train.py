@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 import torch
 
 import oneofmany.training.updating as updating
-from oneofmany.cli import run
 from oneofmany.data import Dataset
 from oneofmany.recipes import recipes
 from oneofmany.runs.folder import RunFolder
@@ -32,19 +32,10 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
+def call(call, monkeypatch, tmp_path):
     """Run ``oneofmany train`` in a folder of its own: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
-
-    def run_command(*arguments):
-        try:
-            code = run(["train", *map(str, arguments)])
-        except SystemExit as stop:  # how tyro ends on --help and on bad arguments
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
+    return partial(call, "train")
 
 
 def own(data, settings, out="run"):
