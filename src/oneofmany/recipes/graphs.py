@@ -19,10 +19,7 @@ SHORT, LONG = 3_000, 12_000
 
 
 def equivariant(objective: ObjectiveName, *, checker: bool = False) -> Settings:
-    """Our network on graphs, with the settings of Sudoku, whose data also lists only some of the solutions.
-
-    Graphs differ from batch to batch, so updates are not captured as a CUDA graph.
-    """
+    """Our network on graphs, with the settings of Sudoku, whose data also lists only some of the solutions."""
     partial = not checker and objective in CHOOSING
     return ours(
         TASK,
@@ -32,7 +29,6 @@ def equivariant(objective: ObjectiveName, *, checker: bool = False) -> Settings:
         reveal=0.0 if objective == "rules" else 0.5 if checker else 0.8,
         discover=checker,
         spare_settled=partial,
-        capture=False,
     )
 
 
