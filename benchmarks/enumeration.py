@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+import sums
 from measuring import timed
 from oneofmany.data.sudoku import make_minimal, random_grids
 from oneofmany.exact import count, solve
@@ -59,30 +60,7 @@ def plain_python(query: np.ndarray, limit: int) -> int:
 
 def cp_sat(query: np.ndarray, limit: int) -> int:
     """Count with OR-Tools on one thread, from the same choices and rules."""
-    from ortools.sat.python import cp_model
-
-    problem = sudoku()
-    model = cp_model.CpModel()
-    taken = [model.new_bool_var("") for _ in range(problem.choices)]
-    for rule in problem.rules:
-        model.add_exactly_one(taken[choice] for choice in rule.choices)
-    for variable, value in enumerate(query.tolist()):
-        if value:
-            model.add(taken[variable * 9 + value - 1] == 1)
-
-    class Counter(cp_model.CpSolverSolutionCallback):
-        number = 0
-
-        def on_solution_callback(self) -> None:
-            self.number += 1
-            if self.number >= limit:
-                self.stop_search()
-
-    solver, counter = cp_model.CpSolver(), Counter()
-    solver.parameters.enumerate_all_solutions = True
-    solver.parameters.num_workers = 1
-    solver.solve(model, counter)
-    return counter.number
+    return sums.cp_sat((sudoku(), query), limit)
 
 
 def without_a_given(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
