@@ -14,6 +14,9 @@ from oneofmany.recipes.ours import phases
 from oneofmany.recipes.paper import TASKS
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, PhaseSettings, Settings
 
+PRONUNCIATIONS = 10_000
+"""Updates of 512 words on CMUdict, 50 epochs; those of two phases are included."""
+
 
 def transformer(task: str, objective: ObjectiveName) -> Settings:
     """The recurrent Transformer; the settings were not tuned."""
@@ -58,9 +61,8 @@ def pairs(objective: ObjectiveName) -> Settings:
     return replace(settings, first=first, second=second, evaluate_every=200)
 
 
-def sequences(objective: ObjectiveName, *, ctc: bool = False) -> Settings:
+def sequences(objective: ObjectiveName, *, ctc: bool = False, updates: int = 30_000) -> Settings:
     """An encoder-decoder for imported sequences, or an encoder with CTC; the settings were not tuned."""
-    updates = 30_000
     return Settings(
         recipe=f"sequences/{objective}{'/ctc' if ctc else ''}",
         task="sequences",
@@ -94,5 +96,10 @@ def recipes_without_rules() -> list[Recipe]:
 
 def pronunciations() -> list[Recipe]:
     """Sequences on CMUdict. Random trains on the dictionary's first pronunciation of a word, the usual practice."""
-    own = [sequences(objective, ctc=ctc) for ctc in (False, True) for objective in OBJECTIVES]
-    return [Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict") for settings in own]
+    found = []
+    for ctc in (False, True):
+        for objective in OBJECTIVES:
+            settings = sequences(objective, ctc=ctc, updates=PRONUNCIATIONS)
+            batches = {"first.batch": 512, "second.batch": 512, "evaluate_every": 500}
+            found.append(Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict", batches))
+    return found

@@ -164,7 +164,7 @@ class Settings:
     capture: bool = True
     """On a GPU, capture the whole update as one CUDA graph."""
     compile: bool = True
-    """On a GPU, compile the equivariant network's step."""
+    """On a GPU, compile the step of the equivariant network and of the Transformer."""
     log_every: int = 50
     """Updates between two lines of metrics; each line waits for the device."""
     checkpoint_minutes: float = 2.0

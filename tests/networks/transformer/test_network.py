@@ -36,6 +36,16 @@ def test_steps_and_states(batch, mixing):
     assert all(p.grad is not None for p in network.parameters())
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # PyTorch's own warning while tracing
+def test_one_step_compiles_in_place(batch):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    network = TransformerNetwork(nqueens(6), **SMALL)
+    expected = network(batch)
+    network.compile_step(backend="eager")
+    torch.testing.assert_close(network(batch), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_attention_is_the_literal_formula(batch):
     network = TransformerNetwork(nqueens(6), **SMALL)
     attention = network.step.layers[0].mix
