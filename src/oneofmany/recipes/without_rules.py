@@ -12,10 +12,10 @@ from oneofmany.networks.building import NetworkSettings, SelectorSettings
 from oneofmany.recipes.base import Recipe, usual
 from oneofmany.recipes.ours import phases
 from oneofmany.recipes.paper import TASKS
-from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, PhaseSettings, Settings
+from oneofmany.training.settings import CHOOSING, OBJECTIVES, TWO_PHASES, ObjectiveName, PhaseSettings, Settings
 
-PRONUNCIATIONS = 10_000
-"""Updates of 512 words on CMUdict, 50 epochs; those of two phases are included."""
+PRONUNCIATIONS = 3_000
+"""Updates of 512 words on CMUdict, 15 epochs; those of both phases are included."""
 
 
 def transformer(task: str, objective: ObjectiveName) -> Settings:
@@ -100,6 +100,10 @@ def pronunciations() -> list[Recipe]:
     for ctc in (False, True):
         for objective in OBJECTIVES:
             settings = sequences(objective, ctc=ctc, updates=PRONUNCIATIONS)
-            batches = {"first.batch": 512, "second.batch": 512, "evaluate_every": 500}
-            found.append(Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict", batches))
+            short = {"first.batch": 512, "first.lr": 1e-3, "first.warmup": 300, "second.batch": 512, "second.lr": 5e-4}
+            short["evaluate_every"] = 300
+            if objective in TWO_PHASES:  # half of the updates each
+                half = PRONUNCIATIONS // 2
+                short |= {"pretraining": "minloss", "first.updates": half, "second.updates": half}
+            found.append(Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict", short))
     return found

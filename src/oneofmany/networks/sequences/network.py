@@ -85,9 +85,13 @@ class Seq2SeqNetwork(SequenceNetwork):
         """Return token log-likelihoods [B, K, L + 1] of the listed answers; 0 at padding."""
         memory, padding = self.encoder(batch.query, batch.lengths)
         targets = self.targets(batch)
-        rows, places = batch.mask.nonzero(as_tuple=True)
+        # Every input once, then those with more answers again: few rows are copied, and few gradients added up.
+        again, more = batch.mask[:, 1:].nonzero(as_tuple=True)
+        rows = torch.cat([torch.arange(len(batch), device=again.device), again])
+        places = torch.cat([again.new_zeros(len(batch)), more + 1])
         own = targets[rows, places]
-        log_probabilities = self._log_probabilities(memory[rows], padding[rows], own[:, :-1].clamp(min=0))
+        read, hidden = torch.cat([memory, memory[again]]), torch.cat([padding, padding[again]])
+        log_probabilities = self._log_probabilities(read, hidden, own[:, :-1].clamp(min=0))
         found = log_probabilities.gather(-1, own.clamp(min=0)[..., None])[..., 0].masked_fill(own == IGNORED, 0.0)
         return found.new_zeros(targets.shape).index_put((rows, places), found)
 
