@@ -8,7 +8,7 @@ from by_hand import updater_of
 from on_device import assert_same_training, on_device
 
 from capturing import Capturing
-from oneofmany.networks.equivariant import plain, steps
+from oneofmany.networks.equivariant import blocks, plain, steps
 from oneofmany.training.settings import SelectorTraining
 from small_runs import NETWORKS, small
 from structures import cages, coloured, graphs, sums
@@ -56,6 +56,17 @@ def test_every_update_could_be_the_same_graph(make, objective, changes):
         noted.append(graph.noted)
     assert noted[0] == noted[1] == noted[2]
     assert updater.measured()["skipped"] == 0
+
+
+@pytest.mark.parametrize(("make", "objective", "changes"), CASES[:-1], ids=NAMES[:-1])  # the last has shared rules only
+def test_an_update_makes_its_tables_once(make, objective, changes, monkeypatch):
+    """For burn-in, all windows, the lagged copy and the selector."""
+    made = []
+    build = blocks._build
+    monkeypatch.setattr(blocks, "_build", lambda batch: made.append(batch) or build(batch))
+    updater = updater_of(settings_of(make, objective, **changes), None, data=make(24, seed=1))
+    updater.step(updater.draw(0), updater.settings.burn_in[-1])
+    assert len(made) == 1
 
 
 def test_the_stand_in_for_a_graph_refuses_what_waits():

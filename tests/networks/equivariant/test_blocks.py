@@ -195,6 +195,15 @@ def test_block_tables_have_the_same_shape_for_any_rows(make):
     assert len({(t.members.shape, t.rules.shape, t.kinds, t.spans) for t in tables}) == 1
 
 
+@pytest.mark.parametrize("make", [graphs, coloured])
+def test_batches_with_the_same_structures_share_their_tables(make):
+    batch = DeviceData(make(20, seed=5)).batch(torch.arange(4))
+    tables = block_tables(batch)
+    assert block_tables(replace(batch, query=batch.query.clone(), mask=~batch.mask)) is tables
+    assert block_tables(batch[torch.arange(4)]) is not tables
+    assert block_tables(replace(batch, problem=replace(batch.problem))) is not tables
+
+
 def degrees(data):
     """The largest number of relations at a node of every graph, one after the other."""
     return [max(sum(node in pair for pair in graph) for node in range(7)) for graph in data.relations.tolist()]

@@ -202,10 +202,23 @@ _BLOCKS: WeakKeyDictionary[Batch, RuleTables] = WeakKeyDictionary()
 
 
 def block_tables(batch: Batch) -> RuleTables:
-    """Return the tables of a batch whose queries bring rules of their own, or relations a != b; built once a batch."""
+    """Return the tables of a batch whose queries bring rules of their own, or relations a != b.
+
+    They are built once for a batch and for what is made of it with other givens or other listed solutions.
+    """
     if batch not in _BLOCKS:
-        _BLOCKS[batch] = _build(batch)
+        _BLOCKS[batch] = _alike(batch) or _build(batch)
     return _BLOCKS[batch]
+
+
+def _alike(batch: Batch) -> RuleTables | None:
+    """The tables of a batch with the very same structures; None if none is known."""
+    for known in _BLOCKS.keyrefs():  # a list, so threads do not disturb each other
+        other = known()
+        parts = ("problem", "relations", "own", "rows", "most_related")
+        if other is not None and all(getattr(other, part) is getattr(batch, part) for part in parts):
+            return _BLOCKS.get(other)
+    return None
 
 
 def shared_tables(problem: Problem, device: torch.device) -> RuleTables:
