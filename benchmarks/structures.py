@@ -5,7 +5,9 @@
 
 An update is a forward and a backward pass. In the one case all queries share the rules of Sudoku; in the other every
 query brings its rows, columns and boxes as rules of its own. Both are plain PyTorch, compiled on a GPU. On a GPU the
-kernels for a shared structure, in 16 bits, are one more row, and both ratios are in the last line.
+kernels for a shared structure, in 16 bits, are one more row, and both ratios are in the last line. A second table has
+whole updates on graphs to colour (recipe colouring/minloss/equivariant, after 16 steps of burn-in): one operator after
+the other, with a compiled step, and captured as one CUDA graph.
 
 --solve N answers N graphs to colour and N Sudokus with different cages on one CPU core: one query after the other and
 in one batch, with PyTorch and with the engine that does without it. All run 32 steps. Times on a CPU are CPU time of
@@ -16,6 +18,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -23,6 +26,7 @@ import torch
 
 from measuring import seconds, timed
 from oneofmany.data import Dataset, DeviceData
+from oneofmany.data.colouring import build_colouring
 from oneofmany.data.sudoku import random_grids
 from oneofmany.networks import EquivariantNetwork
 from oneofmany.networks.equivariant.blocks import block_tables
@@ -30,7 +34,12 @@ from oneofmany.networks.saved import SavedNetwork
 from oneofmany.networks.settings import NetworkSettings
 from oneofmany.problems import OwnRules, Problem, Query, Rule, cage, sudoku
 from oneofmany.problems.tasks.task import NO_RELATIONS
+from oneofmany.recipes.graphs import equivariant
 from oneofmany.solving import Answer, Solver, running
+from oneofmany.training.distributed import Group
+from oneofmany.training.learners import Learners
+from oneofmany.training.phases import phases_of
+from oneofmany.training.updating import Updater
 
 
 def datasets(number: int, rng: np.random.Generator) -> tuple[Dataset, Dataset]:
@@ -95,6 +104,28 @@ def train(device: str, size: int, repeats: int, compiled: bool) -> None:
         )
 
 
+def updates(device: str, size: int, repeats: int) -> None:
+    """Time updates of the trainer on graphs of 16 and 32 nodes."""
+    data = DeviceData(build_colouring(2 * size, (16, 32), seed=0), device)
+    first: float | None = None
+    print(f"{f'{size} graphs, 16 + 16 steps, 16 bits':50}{'ms an update':>14}{'ratio':>8}")
+    for title, compiled, captured in (
+        ("one operator after the other", False, False),
+        ("the step compiled", True, False),
+        ("captured", False, True),
+        ("the step compiled, captured", True, True),
+    ):
+        settings = replace(equivariant("minloss"), device=device, compile=compiled, capture=captured, burn_in=(16,))
+        settings = replace(settings, first=replace(settings.first, batch=size))
+        learners = Learners(settings, data.problem, data.device)
+        updater = Updater(settings, phases_of(settings)[0], learners, data, Group())
+        for number in range(5):  # compiling and capturing
+            updater.run(number, 1e-3)
+        cost = float(np.median([spent(partial(updater.run, n, 1e-3), device) for n in range(5, 5 + repeats)]))
+        first = first or cost
+        print(f"{title:50}{cost * 1000:14.1f}{cost / first:8.2f}", flush=True)
+
+
 def with_cages(number: int, rng: np.random.Generator) -> list[Query]:
     """Sudokus, each with up to 20 cages of two cells."""
     queries = []
@@ -153,6 +184,8 @@ def main() -> None:
     arguments = parser.parse_args()
     cpu = arguments.device == "cpu"
     train(arguments.device, arguments.batch or (16 if cpu else 512), arguments.repeats, arguments.compiled or not cpu)
+    if not cpu:
+        updates(arguments.device, arguments.batch or 512, arguments.repeats)
     if arguments.solve:
         rng = np.random.default_rng(1)
         solve("graphs of 16 nodes", graphs(arguments.solve, rng), Problem("graph", 16, 16, 3, (), own_kinds=("edge",)))

@@ -69,6 +69,30 @@ def test_a_batch_checks_every_answer_by_the_rules_of_its_query(data):
     assert batch[part].check(torch.from_numpy(answers)[part]).tolist() == [expected[i] for i in part.tolist()]
 
 
+@pytest.mark.parametrize("number", [[0, 3, 0, 1, 0], [2, 0, 5], [2], [0, 0]])
+def test_the_checker_takes_queries_without_rules(number):
+    rng = np.random.default_rng(3)
+    rules = [[random_rule(rng) for _ in range(of_query)] for of_query in number]
+    own = OwnRules.of(rules).to(torch.device("cpu"))
+    rows = torch.from_numpy(rng.integers(len(number), size=100))
+    taken = torch.from_numpy(rng.random((100, 8)) < 0.4)
+
+    def keeps(rule, of_query):
+        low, high = rule.bounds
+        return low <= sum(weight for choice, weight in rule.weighed() if of_query[choice]) <= high
+
+    expected = [all(keeps(rule, t) for rule in rules[row]) for row, t in zip(rows.tolist(), taken, strict=True)]
+    assert own.kept(taken, rows).tolist() == expected
+    assert all(expected) == (not any(number))
+
+
+def random_rule(rng):
+    """A rule over some of 8 choices that about half of all answers keep."""
+    choices = rng.permutation(8)[: rng.integers(1, 6)].tolist()
+    weights = [int(w) for w in rng.choice([-2, -1, 1, 3], len(choices))]
+    return Rule("any", tuple(choices), weights=tuple(weights), low=0, high=1)
+
+
 def test_queries_of_equal_rules_share_a_problem():
     data = graphs(6, seed=2)
     twice = data.take(np.array([0, 1, 0, 1]))

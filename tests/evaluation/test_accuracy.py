@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from capturing import NoSynchronisation
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
@@ -364,18 +364,6 @@ def test_progress():
     told = []
     evaluate(noisy(), QUEENS, starts=2, batch_size=25, tell=lambda *what: told.append(what))
     assert told == [("evaluating", done, 120) for done in (25, 50, 60, 85, 110, 120)]
-
-
-class NoSynchronisation(TorchDispatchMode):
-    """Refuse operations that make the host wait for a device: reading a number, or a shape that depends on values."""
-
-    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-        name = str(function)
-        assert not any(word in name for word in ("_local_scalar_dense", "nonzero", "masked_select", "unique")), name
-        if "aten.index" in name:
-            indices = [index for index in arguments[1] if index is not None]
-            assert all(index.dtype != torch.bool for index in indices), name
-        return function(*arguments, **(keywords or {}))
 
 
 @pytest.mark.parametrize("readout", ["argmax", "threshold"])

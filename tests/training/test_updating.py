@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 from by_hand import SGD, ByHand, literal_pair_losses, loose_data, updater_of
+from on_device import assert_same_training, on_device
 
-from oneofmany.data import Dataset, DeviceData, batches
+from oneofmany.data import Dataset, batches
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.training.distributed import Group
 from oneofmany.training.learners import Learners, weights_of
@@ -288,45 +289,26 @@ def test_processes_draw_the_slices_of_one_batch(data, kind):
 # ---- on a GPU ------------------------------------------------------------------------------------------------------
 
 
-def on_device(settings, data, updates=16):
-    """Run the updates of the last phase; return their measurements and the log-probabilities afterwards."""
-    dataset, device = Dataset.load(files(data, settings)[0]), torch.device(settings.device)
-    phase, learners = phases_of(settings)[-1], Learners(settings, dataset.problem, device)
-    learners.begin(None, with_selector=phase.trains != "network")
-    updater = Updater(settings, phase, learners, DeviceData(dataset, device), Group())
-    for number in range(updates):
-        updater.run(number, lr=1e-3)
-    assert bool(updater._graphs) == updater.capturing
-    batch = next(updater.data.in_order(30))
-    with torch.no_grad():
-        logits = learners.evaluated.eval()(batch)
-    return updater.measured(), logits.log_softmax(-1).cpu()
-
-
-def assert_same_training(one, other):
-    # Weights are not compared: Adam turns gradients of pure rounding into steps, which differ from run to run.
-    for name in MEASURED:
-        assert other[0][name] == pytest.approx(one[0][name], rel=2e-3, abs=1e-3 if "exploratory" not in name else 1)
-    torch.testing.assert_close(one[1], other[1], rtol=1e-2, atol=1e-2)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: updates are captured there alone")
 @pytest.mark.parametrize(("kind", "objective"), [(k, o) for k in NETWORKS for o in ("minloss", "selectr")])
 def test_captured_updates_equal_plain_ones(data, kind, objective):
     changes = {"burn_in": (0, 2), "ema": 0.5, "discover": True} if kind == "equivariant" else {}
     training = replace(LAGGED, lr=1e-3)
     settings = small(objective, kind, device="cuda", compile=False, selector_training=training, **changes)
-    assert_same_training(on_device(replace(settings, capture=False), data), on_device(settings, data))
+    dataset = Dataset.load(files(data, settings)[0])
+    assert_same_training(on_device(replace(settings, capture=False), dataset), on_device(settings, dataset))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: updates are captured there alone")
 def test_captured_windows_equal_plain_ones(data):
     settings = small("minloss", device="cuda", compile=False, windows=3, burn_in=(0, 2), spare_settled=True)
-    assert_same_training(on_device(replace(settings, capture=False), data), on_device(settings, data))
+    dataset = Dataset.load(files(data, settings)[0])
+    assert_same_training(on_device(replace(settings, capture=False), dataset), on_device(settings, dataset))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: steps are compiled there alone")
 @pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's own compiler
 def test_a_compiled_step_equals_the_plain_one(data):
     settings = small("minloss", device="cuda", capture=False, burn_in=(0, 2))
-    assert_same_training(on_device(replace(settings, compile=False), data), on_device(settings, data))
+    dataset = Dataset.load(files(data, settings)[0])
+    assert_same_training(on_device(replace(settings, compile=False), dataset), on_device(settings, dataset))

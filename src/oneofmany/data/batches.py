@@ -11,6 +11,7 @@ from oneofmany.data.rating import ratings_of
 from oneofmany.data.sequences import SequenceData
 from oneofmany.data.shares import Share
 from oneofmany.problems import Batch, SequenceBatch
+from oneofmany.problems.batch import most_related
 
 __all__ = ["DeviceData", "Sampling", "SequencesOnDevice", "place"]
 
@@ -32,6 +33,9 @@ class DeviceData(Drawing[Batch]):
         self.total = self.place(dataset.total)
         self.relations = self.place(dataset.relations) if dataset.relations.shape[1] else None
         self.own = None if dataset.own is None else dataset.own.to(self.device)
+        self.most_related: int | None = None
+        if self.relations is not None and self.problem.relation == "!=":
+            self.most_related = most_related(self.relations, self.problem.variables)
 
     def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> Batch:
         """Return the batch of drawn rows int64 [B], by indexing only: nothing is drawn and the host does not wait."""
@@ -51,6 +55,7 @@ class DeviceData(Drawing[Batch]):
             None if self.relations is None else self.relations[query].long(),
             self.own,
             None if self.own is None else query,
+            self.most_related,
         )
 
 

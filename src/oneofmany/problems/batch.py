@@ -26,6 +26,9 @@ class Batch:
             relation; -1 for padding; None if there are no relations.
         own: the rules that queries of the data bring of their own, on the device; None if there are none.
         rows: int64 [B], the queries' places in ``own``.
+        most_related: the largest number of relations at a variable in the data, so that tables of relations a != b have
+            the same shape for all of its batches. No query may have more. None if it is not known (set it so if you
+            replace the relations): the host then waits for that of the batch.
     """
 
     query: Tensor
@@ -36,6 +39,7 @@ class Batch:
     relations: Tensor | None = None
     own: OwnRules | None = None
     rows: Tensor | None = None
+    most_related: int | None = None
 
     def __post_init__(self) -> None:
         if (self.own is None) != (self.rows is None):
@@ -69,3 +73,21 @@ class Batch:
         if self.own is not None and self.rows is not None:
             valid = valid & self.own.kept(self.problem.taken(answers).flatten(1), self.rows)
         return valid
+
+
+def most_related(relations: Tensor, variables: int) -> int:
+    """Return the largest number of relations at a variable of a query; the host waits for the device.
+
+    Args:
+        relations: integer [Q, M, 2], -1 for padding.
+        variables: R, the number of variables.
+    """
+    import torch
+
+    most = 0
+    for part in relations.split(4096):  # so that memory does not grow with the data
+        ends = torch.where(part >= 0, part.long(), variables).flatten(1)
+        number = torch.zeros(len(part), variables + 1, dtype=torch.int64, device=part.device)
+        number = number.scatter_add(1, ends, torch.ones_like(ends))[:, :-1]
+        most = max(most, int(number.max()) if number.numel() else 0)
+    return most

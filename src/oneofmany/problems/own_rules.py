@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,8 +98,8 @@ class OwnRules:
 
     def take(self, rows: np.ndarray) -> OwnRules:
         """Return the rules of some of the queries, in the order of ``rows`` int64 [N]."""
-        rules, counts = self.gather(self.offsets, rows)
-        entries, sizes = self.gather(self.first, rules)
+        rules, counts = _places(self.offsets, rows)
+        entries, sizes = _places(self.first, rules)
         taken = {name: getattr(self, name)[rules] for name in ("kind", "low", "high")}
         taken |= {name: getattr(self, name)[entries] for name in ("choices", "weights")}
         return replace(self, offsets=_offsets(counts), first=_offsets(sizes), **taken)
@@ -154,20 +155,14 @@ class OwnRules:
 
     # ---- on a device -----------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def gather(offsets: Any, rows: Any) -> tuple[Any, Any]:
-        """Return the places offsets[r] to offsets[r+1] of all rows r, one after the other, and their numbers [N]."""
-        counts = offsets[rows + 1] - offsets[rows]
-        before = offsets[rows] - (counts.cumsum(0) - counts)
-        if isinstance(counts, np.ndarray):
-            return np.repeat(before, counts) + np.arange(counts.sum()), counts
-        import torch
-
-        shift = torch.repeat_interleave(before, counts)
-        return shift + torch.arange(len(shift), device=shift.device), counts
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """The largest numbers of rules and of entries of a query; the host waits for them once."""
+        rules, entries = (array[1:] - array[:-1] for array in (self.offsets, self.first[self.offsets]))
+        return (int(rules.max()), int(entries.max())) if len(self) else (0, 0)
 
     def kept(self, taken: Tensor, rows: Tensor) -> Tensor:
-        """Return which answers keep the rules of their queries, bool [B].
+        """Return which answers keep the rules of their queries, bool [B]; shapes depend on the data and B only.
 
         Args:
             taken: bool [B, C].
@@ -175,17 +170,21 @@ class OwnRules:
         """
         import torch
 
-        rules, counts = self.gather(self.offsets, rows)
-        if not len(rules):
+        most_rules, most_entries = self.most
+        if not most_rules:
             return torch.ones(len(rows), dtype=torch.bool, device=taken.device)
-        query = torch.repeat_interleave(torch.arange(len(rows), device=taken.device), counts)
-        entries, sizes = self.gather(self.first, rules)
-        of_entry = torch.repeat_interleave(query, sizes)
-        running = (taken[of_entry, self.choices[entries]] * self.weights[entries]).cumsum(0)
-        upto = running[sizes.cumsum(0) - 1]
-        sums = upto - torch.cat([upto.new_zeros(1), upto[:-1]])
-        broken = ((sums < self.low[rules]) | (sums > self.high[rules])).long()
-        return torch.zeros(len(rows), dtype=torch.int64, device=taken.device).index_add(0, query, broken) == 0
+        first, end = (self.offsets[query][:, None] for query in (rows, rows + 1))
+        begin = self.first[first]
+        # Past the end of a query come entries of others; no sum over one of its rules goes so far.
+        entry = (begin + torch.arange(most_entries, device=taken.device)).clamp_max(len(self.choices) - 1)
+        running = (taken.gather(1, self.choices[entry]) * self.weights[entry]).cumsum(1)
+        upto = torch.nn.functional.pad(running, (1, 0))  # the sum before every entry
+        rule = first + torch.arange(most_rules, device=taken.device)
+        real, rule = rule < end, rule.clamp_max(len(self.kind) - 1)
+        bounds = ((self.first[place] - begin).clamp(0, most_entries) for place in (rule, rule + 1))
+        before, after = (upto.gather(1, place) for place in bounds)
+        sums = after - before
+        return ((sums >= self.low[rule]) & (sums <= self.high[rule]) | ~real).all(1)
 
 
 # ---- problems in one batch -----------------------------------------------------------------------------------------
@@ -225,6 +224,13 @@ def _of_variables(problem: Problem) -> tuple[Rule, ...]:
         return least % V == 0 and max(rule.choices) == least + V - 1
 
     return tuple(rule for rule in problem.rules if rule.exact and len(rule.choices) == V and whole(rule))
+
+
+def _places(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places offsets[r] to offsets[r+1] of all rows r, one after the other, and their numbers [N]."""
+    counts = offsets[rows + 1] - offsets[rows]
+    before = offsets[rows] - (counts.cumsum() - counts)
+    return np.repeat(before, counts) + np.arange(counts.sum()), counts
 
 
 def _offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:

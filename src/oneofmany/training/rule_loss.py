@@ -42,7 +42,7 @@ class RuleLoss(nn.Module):
         Args:
             mask: bool [B, K], not looked at.
         """
-        return torch.tensor(len(mask), device=mask.device)
+        return torch.full((), len(mask), device=mask.device)
 
     def forward(self, logits: Tensor, batch: Batch, *, normaliser: Tensor | float | None = None) -> Tensor:
         """Return the loss, a scalar.
@@ -170,16 +170,16 @@ def _picked(x: Tensor, index: Tensor) -> Tensor:
     return x.flatten(1, 2)[:, index.clamp_min(0) + shift]
 
 
-_TERMS: WeakKeyDictionary[Any, tuple[torch.device, _Terms]] = WeakKeyDictionary()
+_TERMS: WeakKeyDictionary[Problem | OwnRules, dict[torch.device, _Terms]] = WeakKeyDictionary()
 
 
 def _terms(owner: Problem | OwnRules, problem: Problem, device: torch.device) -> _Terms:
     """The rules of a problem, or of the queries of a data set, on a device; they are made once."""
-    known = _TERMS.get(owner)
-    if known is None or known[0] != device:
+    known = _TERMS.setdefault(owner, {})
+    if device not in known:
         own = OwnRules.of([owner.rules]) if isinstance(owner, Problem) else owner
-        known = _TERMS[owner] = device, _made(own.on_host(), problem.variables, problem.values, device)
-    return known[1]
+        known[device] = _made(own.on_host(), problem.variables, problem.values, device)
+    return known[device]
 
 
 def _made(own: OwnRules, R: int, V: int, device: torch.device) -> _Terms:

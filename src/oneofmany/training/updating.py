@@ -62,9 +62,8 @@ class Updater:
         self.rows = group.rows(phase.settings.batch)
         self.takes = arguments_of(learners.network)
         self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=self.device)
-        captures = settings.network.kind not in SEQUENCES and not _has_structures(data)
-        captures = captures and not isinstance(self.objective, RuleLoss)  # its tables are made in the first update
-        self.capturing = settings.capture and captures and self.device.type == "cuda" and group.size == 1
+        captures = settings.capture and settings.network.kind not in SEQUENCES
+        self.capturing = captures and self.device.type == "cuda" and group.size == 1
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]] = {}
         self._warm: dict[int, int] = {}
         learners.network.train()
@@ -144,10 +143,11 @@ class Updater:
             if optimiser is not None:
                 optimiser.zero_grad(set_to_none=True)
         counts, state = torch.zeros(2, dtype=torch.int64, device=self.device), None
+        batch = self.batch(inputs)
         for _ in range(s.windows):
             own: dict[str, Tensor] = {}
             with seeded(inputs, self.device):
-                (loss, selector_loss, trained), state = self.losses(inputs, burn_in, own, state)
+                (loss, selector_loss, trained), state = self.losses(batch, inputs, burn_in, own, state)
             losses = []
             if selector_loss is not None:
                 losses.append(selector_loss / s.windows)
@@ -171,15 +171,28 @@ class Updater:
         values = [measured[name].double() * (share if name in per_process else 1) for name in MEASURED]
         self.sums += torch.stack(values)
 
+    def batch(self, inputs: dict[str, Tensor]) -> Batch | SequenceBatch:
+        """The queries of an update. All windows have the same one, whose tables a network makes once."""
+        s, batch = self.settings, self.data.batch(inputs["rows"], self.phase.settings.sampling)
+        if isinstance(batch, SequenceBatch):
+            return batch
+        if s.augment:
+            batch = augment(batch, inputs["augment"])
+        return reveal(batch, s.reveal, inputs["reveal"]) if s.reveal else batch
+
     def losses(
-        self, inputs: dict[str, Tensor], burn_in: int, measured: dict[str, Tensor], state: Tensor | None = None
+        self,
+        batch: Batch | SequenceBatch,
+        inputs: dict[str, Tensor],
+        burn_in: int,
+        measured: dict[str, Tensor],
+        state: Tensor | None = None,
     ) -> tuple[Losses, Tensor | None]:
         """Forward pass and losses of a batch; adds its counts to ``measured``.
 
         Starts from a state, if there is one; returns the last state, detached, if there are several windows.
         """
         s, learners, phase = self.settings, self.learners, self.phase
-        batch = self.data.batch(inputs["rows"], phase.settings.sampling)
         if isinstance(batch, SequenceBatch):
             assert not isinstance(self.objective, RuleLoss)  # sequences have no rules
             found = sequence_losses(
@@ -193,10 +206,6 @@ class Updater:
                 counted=self._counted,
             )
             return found, None
-        if s.augment:
-            batch = augment(batch, inputs["augment"])
-        if s.reveal:
-            batch = reveal(batch, s.reveal, inputs["reveal"])
         with torch.set_grad_enabled(phase.trains != "selector"):
             logits, state = self._predict(learners.network, batch, inputs, burn_in, state)
         if s.discover:
@@ -334,12 +343,3 @@ def _on_side_stream(work: Callable[[], None]) -> None:
     with torch.cuda.stream(side):
         work()
     torch.cuda.current_stream().wait_stream(side)
-
-
-def _has_structures(data: Any) -> bool:
-    """Whether queries bring rules of their own or relations a != b: the host waits for sizes, as it does for sequences.
-
-    A captured graph cannot contain that.
-    """
-    unequal = data.relations is not None and data.problem.relation != "<"
-    return data.own is not None or unequal

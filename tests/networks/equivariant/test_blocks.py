@@ -7,13 +7,15 @@ from weakref import ref
 import numpy as np
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from oneofmany.data import DeviceData
 from oneofmany.networks import EquivariantNetwork, EquivariantSelector, predict
+from oneofmany.networks.equivariant import blocks
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
-from structures import cages, edges, graphs
+from structures import cages, coloured, edges, graphs
 
 
 def alone(batch, row, problem):
@@ -186,23 +188,70 @@ def test_the_features_of_sums_are_the_literal_formula():
     assert beliefs(torch.randn(16, 2), 4).sum(-1).allclose(torch.ones(4, 2))
 
 
-def test_block_tables_have_the_same_shape_for_any_rows():
-    data = graphs(20, seed=5)
+@pytest.mark.parametrize("make", [graphs, cages, coloured])
+def test_block_tables_have_the_same_shape_for_any_rows(make):
+    placed = DeviceData(make(20, seed=5))
+    tables = [block_tables(placed.batch(torch.tensor(rows))) for rows in ([0, 1], [4, 19], [3, 3])]
+    assert len({(t.members.shape, t.rules.shape, t.kinds, t.spans) for t in tables}) == 1
+
+
+@pytest.mark.parametrize("make", [graphs, coloured])
+def test_batches_with_the_same_structures_share_their_tables(make):
+    batch = DeviceData(make(20, seed=5)).batch(torch.arange(4))
+    tables = block_tables(batch)
+    assert block_tables(replace(batch, query=batch.query.clone(), mask=~batch.mask)) is tables
+    assert block_tables(batch[torch.arange(4)]) is not tables
+    assert block_tables(replace(batch, problem=replace(batch.problem))) is not tables
+
+
+def degrees(data):
+    """The largest number of relations at a node of every graph, one after the other."""
+    return [max(sum(node in pair for pair in graph) for node in range(7)) for graph in data.relations.tolist()]
+
+
+def test_padding_to_the_whole_data_changes_no_bit():
+    torch.manual_seed(0)
+    data = coloured(40, seed=1)
+    found = degrees(data)
     placed = DeviceData(data)
-    shapes = {tuple(block_tables(placed.batch(torch.tensor(rows))).members.shape) for rows in ([0, 1], [4, 19], [3, 3])}
-    assert len(shapes) == 1
+    assert placed.most_related == max(found)
+    few = [row for row, degree in enumerate(found) if degree < max(found) - 1][:5]
+    assert len(few) == 5
+    batch = placed.batch(torch.tensor(few))
+    alone = replace(batch, most_related=max(found[row] for row in few))
+    assert block_tables(batch).rules.shape[1] > block_tables(alone).rules.shape[1]
+    network = EquivariantNetwork(data.problem, width=8, steps=3)
+    noise, parameters = torch.randn(network.noise_shape(batch)), list(network.parameters())
+    made = [network(b, noise=noise) for b in (batch, alone, replace(batch, most_related=None))]
+    assert torch.equal(made[0], made[1])
+    assert torch.equal(made[0], made[2])
+    gradients = [torch.autograd.grad(logits.square().mean(), parameters) for logits in made]
+    for ours, theirs, waited in zip(*gradients, strict=True):
+        assert torch.equal(ours, theirs)
+        assert torch.equal(ours, waited)
+
+
+def test_a_captured_graph_keeps_its_tables():
+    """Rules on a device are not dropped if the same rules are used for another problem."""
+    batch = DeviceData(graphs(5, seed=5)).batch(torch.arange(3))
+    prepared = blocks._prepared(batch)
+    assert blocks._prepared(replace(batch, problem=replace(batch.problem))) is not prepared
+    assert blocks._prepared(batch) is prepared
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # the compiler's own
-def test_one_step_compiles():
+@pytest.mark.parametrize("make", [cages, coloured])
+def test_one_step_compiles_once(make):
     torch._dynamo.reset()
     torch.manual_seed(0)
-    data = cages(6, seed=3)
-    network = EquivariantNetwork(data.problem, width=4, steps=2)
-    batch = DeviceData(data).batch(torch.arange(4))
-    expected = network(batch)
-    network.compile_step(backend="eager")
-    torch.testing.assert_close(network(batch), expected)
+    placed = DeviceData(make(12, seed=3))
+    network, counter = EquivariantNetwork(placed.problem, width=4, steps=2), CompileCounter()
+    batches = [placed.batch(rows) for rows in torch.arange(12).split(4)]
+    expected = [network(batch) for batch in batches]
+    network.compile_step(backend=counter)
+    for batch, logits in zip(batches, expected, strict=True):
+        torch.testing.assert_close(network(batch), logits)
+    assert counter.frame_count == 1
 
 
 def test_networks_say_what_they_cannot_answer():

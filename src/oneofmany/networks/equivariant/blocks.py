@@ -1,14 +1,15 @@
 """Tables of rules that differ from query to query: the queries of a batch as blocks of one large problem.
 
 Choice c of query b is row b * C + c, and variable r is row b * R + r. Queries with fewer rules than others are padded,
-so shapes depend on the data and the size of the batch only, and the host does not wait for the device. Relations a != b
-are rules too; the host waits for the largest number of them at a variable.
+so shapes depend on the data and the size of the batch only, and the host does not wait for the device: an update can be
+captured. Relations a != b are rules too. A batch of a data set knows the largest number of them at a variable of the
+data; for any other batch the host waits for that of its queries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -17,9 +18,10 @@ from torch import Tensor
 from oneofmany.networks.equivariant.rules import ordered_kind, sum_arrays, sum_kinds, used_kinds
 from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, rule_tables, spans
 from oneofmany.problems import Batch, OwnRules, Problem
+from oneofmany.problems.batch import most_related
 
 DEGREES = 4
-"""The number of relations at a choice is rounded up to a multiple of this, so that few shapes are compiled."""
+"""Of a batch of unknown data, the number of rules at a choice is rounded up to a multiple: few shapes are compiled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +31,13 @@ class _Lists:
     Args:
         offsets: int64 [Q+2], the entries of query q are offsets[q] to offsets[q+1].
         most: the largest number of entries of a query.
+        first: the first entry that all queries share; they are the last ones.
         shared: the number of entries that all queries share.
     """
 
     offsets: Tensor
     most: int
+    first: int
     shared: int
 
     def slots(self, rows: Tensor | None, blocks: int) -> tuple[Tensor, Tensor]:
@@ -42,27 +46,27 @@ class _Lists:
         Without rows, what all queries share, in B = ``blocks`` copies.
         """
         device = self.offsets.device
-        last = torch.full((blocks,), len(self.offsets) - 2, device=device)
-        entries, real = [], []
-        for queries, most in [(last, self.shared)] if rows is None else [(rows, self.most), (last, self.shared)]:
-            place = torch.arange(most, device=device)
-            first, end = self.offsets[queries][:, None], self.offsets[queries + 1][:, None]
-            real.append(first + place < end)
-            entries.append(torch.where(real[-1], first + place, 0))
-        return torch.cat(entries, 1), torch.cat(real, 1)
+        shared = torch.arange(self.first, self.first + self.shared, device=device).repeat(blocks, 1)
+        present = torch.ones_like(shared, dtype=torch.bool)
+        if rows is None:
+            return shared, present
+        entries = self.offsets[rows][:, None] + torch.arange(self.most, device=device)
+        real = entries < self.offsets[rows + 1][:, None]
+        return torch.cat([torch.where(real, entries, 0), shared], 1), torch.cat([real, present], 1)
 
 
 def _lists(counts: np.ndarray, device: torch.device) -> _Lists:
     """Lists of these lengths, int64 [Q+1]."""
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return _Lists(torch.as_tensor(offsets, device=device), int(counts[:-1].max(initial=0)), int(counts[-1]))
+    most = int(counts[:-1].max(initial=0))
+    return _Lists(torch.as_tensor(offsets, device=device), most, int(offsets[-2]), int(counts[-1]))
 
 
 class _Prepared:
     """The rules of a data set and of its problem on one device, by kind and by query."""
 
     def __init__(self, problem: Problem, own: OwnRules | None, device: torch.device) -> None:
-        self.problem, self.device = ref(problem), device  # the problem may be the key that this is kept under
+        self.device = device
         # What all queries share comes last, as the rules of one more query.
         shared = OwnRules.of([problem.rules])
         every = [shared] if own is None else [own.on_host(), shared]
@@ -184,23 +188,37 @@ class _Sums:
 
     def _local(self, places: Tensor, lists: _Lists, rows: Tensor | None) -> Tensor:
         """Turn places among all rules or groups, [B, slots], into places inside the block of their query."""
-        first = lists.offsets[-2]
         if rows is None:
-            return places - first
+            return places - lists.first
         own = places - lists.offsets[rows][:, None]
-        return torch.where(places >= first, places - first + lists.most, own)
+        return torch.where(places >= lists.first, places - lists.first + lists.most, own)
 
 
-_PREPARED: WeakKeyDictionary[OwnRules | Problem, _Prepared] = WeakKeyDictionary()
+# By problem, by whose rules they are, by device: none replaces another one that a captured graph still reads.
+_PREPARED: WeakKeyDictionary[Problem, WeakKeyDictionary[OwnRules | Problem, dict[torch.device, _Prepared]]]
+_PREPARED = WeakKeyDictionary()
 _SHARED: WeakKeyDictionary[Problem, dict[torch.device, RuleTables]] = WeakKeyDictionary()
 _BLOCKS: WeakKeyDictionary[Batch, RuleTables] = WeakKeyDictionary()
 
 
 def block_tables(batch: Batch) -> RuleTables:
-    """Return the tables of a batch whose queries bring rules of their own, or relations a != b; built once a batch."""
+    """Return the tables of a batch whose queries bring rules of their own, or relations a != b.
+
+    They are built once for a batch and for what is made of it with other givens or other listed solutions.
+    """
     if batch not in _BLOCKS:
-        _BLOCKS[batch] = _build(batch)
+        _BLOCKS[batch] = _alike(batch) or _build(batch)
     return _BLOCKS[batch]
+
+
+def _alike(batch: Batch) -> RuleTables | None:
+    """The tables of a batch with the very same structures; None if none is known."""
+    for known in _BLOCKS.keyrefs():  # a list, so threads do not disturb each other
+        other = known()
+        parts = ("problem", "relations", "own", "rows", "most_related")
+        if other is not None and all(getattr(other, part) is getattr(batch, part) for part in parts):
+            return _BLOCKS.get(other)
+    return None
 
 
 def shared_tables(problem: Problem, device: torch.device) -> RuleTables:
@@ -215,11 +233,11 @@ def shared_tables(problem: Problem, device: torch.device) -> RuleTables:
 
 
 def _prepared(batch: Batch) -> _Prepared:
-    owner = batch.problem if batch.own is None else batch.own
-    known = _PREPARED.get(owner)
-    if known is None or known.problem() is not batch.problem or known.device != batch.query.device:
-        known = _PREPARED[owner] = _Prepared(batch.problem, batch.own, batch.query.device)
-    return known
+    problem, own, device = batch.problem, batch.own, batch.query.device
+    known = _PREPARED.setdefault(problem, WeakKeyDictionary()).setdefault(problem if own is None else own, {})
+    if device not in known:
+        known[device] = _Prepared(problem, own, device)
+    return known[device]
 
 
 def _build(batch: Batch) -> RuleTables:
@@ -235,10 +253,11 @@ def _build(batch: Batch) -> RuleTables:
     if batch.relations is not None and batch.relations.shape[1]:
         pairs = problem.relation_members(batch.relations).flatten(1, 2)
         of_kinds.setdefault(str(problem.relation_kind), []).append(pairs)
-        ends = torch.where(batch.relations >= 0, batch.relations, problem.variables).flatten(1)
-        at = torch.zeros(B, problem.variables + 1, dtype=torch.int64, device=device)
-        degree += int(at.scatter_add(1, ends, torch.ones_like(ends))[:, :-1].max())
-        degree += -degree % DEGREES
+        if batch.most_related is not None:
+            degree += batch.most_related
+        else:
+            degree += most_related(batch.relations, problem.variables)
+            degree += -degree % DEGREES
     widths = [max(part.shape[2] for part in parts) for parts in of_kinds.values()]
     W = max(widths)
     parts = [
@@ -256,7 +275,7 @@ def _build(batch: Batch) -> RuleTables:
     back = torch.zeros(members.numel() + 1, device=device)
     back[torch.where(slot >= 0, rules * W + slot, members.numel())] = share
     filled = torch.where(real, members, members[:, :1]).clamp_min(0)
-    real[:, 0] = True  # of padding, too: nothing of a rule without choices would be infinite
+    real[:, 0].fill_(True)  # of padding, too: nothing of a rule without choices would be infinite
     return RuleTables(
         filled,
         real,
