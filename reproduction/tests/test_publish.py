@@ -21,8 +21,9 @@ from reproduction.figures import page_charts
 from reproduction.measured import FILE as MEASURED
 from reproduction.ours import each_run, main_table
 from reproduction.page import all_tables, paper_tables
-from reproduction.publish import FIGURES, NOTHING, export, publish, read_grid, stale, write_page
+from reproduction.publish import FIGURES, NOTHING, SEARCH_ANSWER, export, publish, read_grid, stale, write_page
 from reproduction.runs import RECORDS
+from reproduction.searches import read_searches
 from reproduction.tests.our_records import our_experiments, our_runs
 from reproduction.tests.paper_records import set_apart, table_2, write
 
@@ -45,7 +46,7 @@ def test_every_table_is_on_one_page():
     names = [name for _, name in SHOWN]
     tables = {table.name for table in all_tables(Grid.of([]))}
     assert len(names) == len(set(names))
-    assert set(names) == (tables - {"reproduction"}) | {"claims", "weights", *ANSWERS}
+    assert set(names) == (tables - {"reproduction"}) | {"claims", "weights", SEARCH_ANSWER, *ANSWERS}
     assert MARK.findall((ROOT / "README.md").read_text()) == ["ours", "conditions", "same-queries", "reproduction"]
 
 
@@ -69,7 +70,7 @@ def test_the_answer_is_on_the_first_screen(page, first):
 
 
 def test_figures_are_there():
-    drawn = {chart.name for chart in page_charts(read_grid())}
+    drawn = {chart.name for chart in page_charts(read_grid(), read_searches(ROOT))}
     files = {path.stem for path in (ROOT / FIGURES).glob("*.svg")}
     used = {name for path in DOCS for name in re.findall(r"\(figures/([\w-]+)\.svg\)", path.read_text())}
     assert drawn == files == used
@@ -89,7 +90,7 @@ def commands_in(text):
 
 def test_the_file_of_commands_has_every_command_and_no_other():
     grid, text = read_grid(), (ROOT / FILE).read_text()
-    tables = [table for table in all_tables(grid) if table.filled]
+    tables = [table for table in all_tables(grid, read_searches(ROOT)) if table.filled]
     behind = {command for table in tables for _, commands in table.commands() for command in commands}
     assert commands_in(text) == behind
     assert {record.command for record in grid.all} <= behind
