@@ -41,6 +41,8 @@ HALVES = {
 TITLES = {GIVEN: "given (our network)", LEARNED: "not given (Transformer)"}
 LEAST = 2
 """Objectives without which there is nothing to compare."""
+NEAR = 1.0
+"""Points."""
 
 
 def half(grid: Grid, task: str, rules: str) -> dict[str, Runs]:
@@ -91,10 +93,20 @@ def given_rules(grid: Grid) -> Table:
 
 
 class Spread(NamedTuple):
-    """The best and the worst objective on MS queries, with their means, and their difference if seeds allow one."""
+    """The objectives on MS queries: the best and the worst with their means, and how many are near the best.
+
+    Args:
+        best: name and mean.
+        worst: name and mean.
+        near: objectives whose mean is at most ``NEAR`` points below the best.
+        objectives: their number.
+        found: the best minus the worst, paired by seed; None without enough common seeds.
+    """
 
     best: tuple[str, float]
     worst: tuple[str, float]
+    near: int
+    objectives: int
     found: SeedSummary | None
 
     @property
@@ -103,10 +115,11 @@ class Spread(NamedTuple):
         return self.best[1] - self.worst[1]
 
     def __str__(self) -> str:
-        """``30.0 points (MinLoss 90.0 %, Naive 60.0 %; paired by seed +30.00 [...])``."""
+        """``30.0 points (MinLoss 90.0 %, Naive 60.0 %; paired by seed +30.00 [...]; 2 of 7 near the best)``."""
         (best, high), (worst, low) = self.best, self.worst
-        paired = "" if self.found is None else f"; paired by seed {in_points(self.found)}"
-        return f"{self.points:.1f} points ({name_of(best)} {high:.1f} %, {name_of(worst)} {low:.1f} %{paired})"
+        paired = "" if self.found is None else f" paired by seed {in_points(self.found)};"
+        near = f"{self.near} of {self.objectives} within a point of the best"
+        return f"{self.points:.1f} points ({name_of(best)} {high:.1f} %, {name_of(worst)} {low:.1f} %;{paired} {near})"
 
 
 def spread(of: Mapping[str, Runs], names: Sequence[str]) -> Spread | None:
@@ -115,7 +128,9 @@ def spread(of: Mapping[str, Runs], names: Sequence[str]) -> Spread | None:
     if len(means) < LEAST:
         return None
     best, worst = (choose(means, key=lambda name: means[name]) for choose in (max, min))
-    return Spread((best, means[best]), (worst, means[worst]), difference(of[best], of[worst]))
+    near = sum(mean >= means[best] - NEAR for mean in means.values())
+    ends = ((best, means[best]), (worst, means[worst]))
+    return Spread(*ends, near, len(means), difference(of[best], of[worst]))
 
 
 def given_rules_answer(grid: Grid) -> str:

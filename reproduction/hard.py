@@ -27,6 +27,7 @@ RATINGS = {
     "sudoku-rating-10-30-test": "10 to 30",
     "sudoku-rating-30-100-test": "30 to 100",
     "sudoku-rating-100-300-test": "100 to 300",
+    "sudoku-hard-test": "10 to 1000",
     EXTREME: "extreme",
     EXTREME_MS: "extreme, MS",
     FIRST: "first",
@@ -139,25 +140,30 @@ def _minutes(records: list[Record]) -> Cell:
 
 def hard_ratings(grid: Grid) -> Table:
     """The same networks by the rating of the puzzles, and on the test sets of the other tables."""
-    rows = []
-    for recipe, ways in runs_by_way(grid).items():
+    rows, found = [], runs_by_way(grid)
+    measured = {test for ways in found.values() for tests in ways.values() for test in tests}
+    shown = {test: name for test, name in RATINGS.items() if test in measured}
+    for recipe, ways in found.items():
         for way, tests in ways.items():
             cells = []
-            for test in RATINGS:
+            for test in shown:
                 runs = tests.get(test, ())
                 one = None if not runs else _chosen(runs).numbers
                 mean = None if not one else one.get("mean", one.get("accuracy"))
                 cells.append(Cell() if mean is None else Cell(f"{mean:.2f}", {"mean": mean}, commands(runs)))
             seeds = max(len(runs) for runs in tests.values())
             rows.append((Cell(recipe), Cell(str(way)), *cells, count_cell(seeds)))
-    names = list(RATINGS.values())
+    names = list(shown.values())
     return Table(
         "hard-ratings",
         "Sudokus by rating: accuracy in %",
         (
             *columns(
                 ("network", "answers"),
-                (("rating", [name for name in names if name not in PAPERS]), ("other test set", PAPERS)),
+                (
+                    ("rating", [name for name in names if name not in PAPERS]),
+                    ("other test set", [name for name in names if name in PAPERS]),
+                ),
             ),
             Column("seeds"),
         ),

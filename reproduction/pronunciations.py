@@ -78,7 +78,7 @@ def pronunciations(grid: Grid) -> Table:
         for name, runs in runs_of(grid, kind).items():
             records, made = [record for record, _ in runs], commands(runs)
             shares = [with_interval(summary_of(runs, subset), made) for subset in SUBSETS]
-            errors = with_interval(summarise((record, one.error_rate) for record, one in runs), made)
+            errors = _error_cell(runs)
             updates = [record.updates for record in records if record.updates is not None]
             rows.append(
                 (
@@ -98,6 +98,18 @@ def pronunciations(grid: Grid) -> Table:
         f"{SAME_ACCURACY} Updates: those made, pre-trainings included, mean over seeds; dev may end a run early.",
         labels=2,
     )
+
+
+def _error_cell(runs: Runs) -> Cell:
+    """The mean error rate and its interval, cut at 0; answers that are too long can make it larger than 100."""
+    found = summarise((record, one.error_rate) for record, one in runs)
+    if found is None:
+        return Cell()
+    text, numbers = f"{found.mean:.2f}", {"mean": found.mean}
+    if found.low is not None and found.high is not None:
+        numbers |= {"low": max(found.low, 0.0), "high": found.high}
+        text += " [{low:.2f}, {high:.2f}]".format(**numbers)
+    return Cell(text, numbers, commands(runs))
 
 
 _MADE = tuple(map(Column, ("seeds", "updates", "training")))

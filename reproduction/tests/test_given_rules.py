@@ -59,9 +59,12 @@ def test_the_spread_is_the_best_minus_the_worst_objective():
     assert found.found.mean == pytest.approx(55)
     text = given_rules_answer(grid)
     assert "**N-Queens**, best minus worst of all seven objectives on MS queries" in text
-    assert "without rules 55.0 points (MinLoss 76.0 %, Naive 21.0 %; paired by seed +55.00 [+55.00, +55.00])" in text
+    assert (
+        "without rules 55.0 points (MinLoss 76.0 %, Naive 21.0 %; paired by seed +55.00 [+55.00, +55.00]; "
+        "1 of 7 within a point of the best)" in text
+    )
     # One seed has no interval.
-    assert "with given rules 6.0 points (SelectR 96.0 %, Naive 90.0 %)." in text
+    assert "with given rules 6.0 points (SelectR 96.0 %, Naive 90.0 %; 2 of 7 within a point of the best)." in text
     assert "larger than 0" in text
     assert text.endswith("(figures/given-rules.svg)")
 
@@ -70,7 +73,7 @@ def test_only_objectives_of_both_halves_are_compared():
     some = {name: MADE_UP[name] for name in ("random", "minloss", "iexplr")}
     text = given_rules_answer(Grid.of([*without_rules("sudoku", some), *with_rules("sudoku")]))
     assert "best minus worst of 3 of the seven" in text
-    assert ", with given rules 4.0 points (I-ExplR 95.0 %, Random 91.0 %)." in text
+    assert ", with given rules 4.0 points (I-ExplR 95.0 %, Random 91.0 %; 2 of 3 within a point of the best)." in text
     alone = given_rules_answer(Grid.of(without_rules("sudoku", some)))
     assert "without rules 40.0 points" in alone
     assert ", with given rules " not in alone.splitlines()[0]
