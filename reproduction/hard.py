@@ -102,7 +102,7 @@ def hard_sudokus(grid: Grid) -> Table:
         rows += [
             (
                 *(Cell(f"{name}, published"), Cell(one.search), Cell(THEIRS)),
-                *(number_cell(one.accuracy, ".1f"), Cell(one.parameters), Cell(), Cell()),
+                *(number_cell(one.accuracy, ".1f"), Cell(one.parameters), Cell(one.minutes), Cell()),
             )
             for name, one in HARD_SUDOKU.items()
         ]

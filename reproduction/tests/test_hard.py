@@ -84,7 +84,8 @@ def test_our_numbers_are_beside_the_published_ones():
     published = {row[0]: row[1:] for row in rows if row[0].endswith("published")}
     assert len(published) == len(HARD_SUDOKU) == 6
     assert published["EqR, published"] == ["128 restarts", "Sudoku-Extreme", "99.8", "", "", ""]
-    assert published["HRM, published"][2:4] == ["55.0", "27 M"]
+    assert published["HRM, published"][2:] == ["55.0", "27 M", "", ""]
+    assert published["TRM, published"][4] == "2,160, NVIDIA L40S"
     assert not hard_sudokus(Grid.of([])).rows
 
 
