@@ -11,10 +11,13 @@ from reproduction.agreement import LESS_MS, ONE_SEED, Compared, before, compare,
 from reproduction.choosing import choosing_answer
 from reproduction.claims import check_claims, tally
 from reproduction.evidence import OurResults
+from reproduction.given_rules import given_rules_answer
+from reproduction.hard import hard_answer
 from reproduction.ingredients import alike, alike_answer, factorial, factorial_answer, listed_answer, listed_checker
 from reproduction.networks import networks, networks_answer
 from reproduction.ours import MAIN_OBJECTIVE, TESTS, TITLES, headline_test, on, reproduced, training_with_checker
 from reproduction.paired import LEAST_SEEDS
+from reproduction.pronunciations import pronunciations, pronunciations_answer
 from reproduction.replication import LEAST, exact_replication
 from reproduction.runs import OUR_VARIANT, ours
 from reproduction.thesis import thesis, thesis_answer
@@ -114,6 +117,9 @@ ANSWERS: dict[str, Callable[[Grid], str]] = {
     "reproduction-answer": reproduction_answer,
     "results-answer": results_answer,
     "choosing-answer": choosing_answer,
+    "given-rules-answer": given_rules_answer,
+    "pronunciations-answer": _or_few(pronunciations_answer, pronunciations),
+    "hard-answer": hard_answer,
     "factorial-answer": _or_few(factorial_answer, factorial),
     "listed-answer": _or_few(listed_answer, listed_checker),
     "alike-answer": _or_few(alike_answer, alike),

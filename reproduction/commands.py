@@ -22,7 +22,7 @@ oneofmany evaluate runs/RECIPE/SEED data/DATA.safetensors OPTIONS
 The second command runs once for every entry under *evaluated on*, which gives DATA and OPTIONS, if any. A line without
 an entry uses the validation (dev) accuracy that training measures itself. A row of a table appears once, in the first
 section that needs it; later sections name that section. `oneofmany data benchmark` makes the data, and
-`oneofmany sweep` runs many recipes and seeds at once.
+`oneofmany sweep` runs many recipes and seeds at once. A line with a whole command is that command.
 """
 _TRAIN = re.compile(r"oneofmany train (\S+) --seed (\d+)")
 _EVALUATE = re.compile(r"oneofmany evaluate runs/(\S+)/(\d+) data/([\w-]+)\.safetensors(.*)")

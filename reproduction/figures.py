@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from oneofmany.evaluation.record import Subset
+from oneofmany.evaluation.searching import Searched
 from oneofmany.pictures.themes import Chart, Theme
 from oneofmany.report.cells import commands
 from oneofmany.report.figures import legend
@@ -16,9 +17,12 @@ from reproduction import paper
 from reproduction.agreement import compare, compared_commands
 from reproduction.choosing import choosing_chart
 from reproduction.curves import our_charts
+from reproduction.given_rules import given_rules_chart
 from reproduction.ingredients import alike_chart, factorial_chart
 from reproduction.ours import MAIN_OBJECTIVE, headline, reproduced
+from reproduction.pronunciations import pronunciations_chart
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours
+from reproduction.searches import search_figure
 
 WIDTH = 4.6
 """Inches: narrow, so that the text stays readable on a phone."""
@@ -47,10 +51,11 @@ class Point:
     high: float
 
 
-def page_charts(grid: Grid) -> list[Chart]:
+def page_charts(grid: Grid, searches: Sequence[Searched] = ()) -> list[Chart]:
     """The figures that pages of the docs show; those without numbers are left out."""
     charts = [reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid)]
-    charts += [factorial_chart(grid), alike_chart(grid)]
+    charts += [factorial_chart(grid), alike_chart(grid), given_rules_chart(grid), pronunciations_chart(grid)]
+    charts += [search_figure(searches)]
     return [chart for chart in charts if chart]
 
 

@@ -33,7 +33,18 @@ def image(name: str, what: str) -> str:
 
 
 def _draw(figure: Any, theme: Theme, rows: Mapping[str, SeedSummary], axis: str) -> None:
-    axes = figure.subplots()
+    draw_differences(figure.subplots(), theme, rows)
+    figure.supxlabel(axis, fontsize=10.5)
+
+
+def draw_differences(axes: Any, theme: Theme, rows: Mapping[str, SeedSummary]) -> None:
+    """Draw differences with their intervals below each other, in grey those that contain 0, and a line at 0.
+
+    Args:
+        axes: of matplotlib.
+        theme: the colours.
+        rows: label -> difference.
+    """
     axes.axvline(0, color=theme["muted"], linewidth=1)
     for place, one in enumerate(rows.values()):
         colour = theme["muted" if verdict(one) == UNDECIDED else "ink"]
@@ -42,5 +53,4 @@ def _draw(figure: Any, theme: Theme, rows: Mapping[str, SeedSummary], axis: str)
         axes.errorbar([one.mean], [place], xerr=ends, color=colour, marker="o", markersize=5, elinewidth=1.3)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=9.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    figure.supxlabel(axis, fontsize=10.5)
     axes.grid(axis="y", visible=False)

@@ -1,7 +1,10 @@
-"""Published numbers of other papers on N-Queens with many solutions, typed from their text.
+"""Published numbers of other papers, typed in: N-Queens with many solutions, and hard Sudokus.
 
-arXiv 2605.19376, section 4.2: 8x8 boards with 5 to 7 queens removed, 10x10 boards with 7 to 9 removed, split by query.
-Coverage is that of 20 samples, as we read it: different valid answers over the number of solutions.
+N-Queens: arXiv 2605.19376, section 4.2: 8x8 boards with 5 to 7 queens removed, 10x10 boards with 7 to 9 removed, split
+by query. Coverage is that of 20 samples, as we read it: different valid answers over the number of solutions.
+
+Hard Sudokus: accuracy on a public collection (Sudoku-Extreme) by networks that were trained on 1,000 puzzles of the
+same collection, with symmetries as augmentation.
 """
 
 from __future__ import annotations
@@ -27,3 +30,23 @@ COMPLETION = {
     "GRAM": Published("10 M", {8: 99.7, 10: 89.7}, {8: 90.3, 10: 57.5}),
 }
 """Name of a method -> its published numbers; what is missing was not given."""
+
+
+class PublishedHard(NamedTuple):
+    """A method on hard Sudokus: accuracy in percent, parameters, search at test time, and minutes of training."""
+
+    accuracy: float
+    parameters: str = ""
+    search: str = ""
+    minutes: str = ""
+
+
+HARD_SUDOKU = {
+    "HRM": PublishedHard(55.0, "27 M"),
+    "TRM": PublishedHard(87.4, "5 M", minutes="2,160, NVIDIA L40S"),
+    "SE-RRM": PublishedHard(93.7),
+    "GRAM": PublishedHard(97.0, search="20 samples"),
+    "DEC": PublishedHard(99.2, "0.8 M", "one pass"),
+    "EqR": PublishedHard(99.8, search="128 restarts"),
+}
+"""Name of a method -> its published numbers; what is empty was not given."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from oneofmany.evaluation.searching import Searched
 from oneofmany.report import Chart, Grid, Section, Table
 from oneofmany.report.answer import Answer
 from oneofmany.report.figures import user_charts
@@ -24,14 +25,18 @@ from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
 from reproduction.figures import page_charts, results_chart
+from reproduction.given_rules import given_rules
 from reproduction.graphs import graph_tables
+from reproduction.hard import hard_ratings, hard_sudokus
 from reproduction.ingredients import alike, factorial, factorial_effects, factorial_steps, listed_checker
 from reproduction.literal import literal_charts, literal_runs, literal_tests
 from reproduction.networks import network_effects, networks
 from reproduction.ours import each_run, fixed_givens, main_table, objectives, same_queries
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
+from reproduction.pronunciations import pronunciation_gains, pronunciations
 from reproduction.provenance import provenance
 from reproduction.runs import counting, others, ours, schedules
+from reproduction.searches import search_table
 from reproduction.thesis import thesis
 from reproduction.tuning import tuning
 from reproduction.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
@@ -44,14 +49,15 @@ TALLY = {
 TEMPLATE = Path(__file__).parent / "claims.html"
 
 
-def sections(grid: Grid) -> list[Section]:
-    """The sections of the report."""
+def sections(grid: Grid, searches: Sequence[Searched] = ()) -> list[Section]:
+    """The sections of the report, from the runs and the searches by noise."""
     return [
         Section("results", "The paper's tables", paper_tables(grid)),
         Section("ours", "Our network", our_tables(grid)),
-        Section("choosing", "Which objective for which network", small_tables(grid)),
+        Section("choosing", "Which objective for which network", objective_tables(grid)),
+        Section("hard", "Hard Sudokus", hard_tables(grid, searches)),
         Section("claims", "The paper's claims", html=claims_html(grid, check_claims(grid))),
-        Section("figures", "Figures", charts=all_charts(grid)),
+        Section("figures", "Figures", charts=all_charts(grid, searches)),
         Section("provenance", "Where the records come from", [provenance(grid)]),
     ]
 
@@ -66,14 +72,21 @@ def answer(grid: Grid) -> Answer:
     return Answer(sentences, results_chart(grid), note) if sentences else Answer()
 
 
-def all_tables(grid: Grid) -> list[Table]:
+def all_tables(grid: Grid, searches: Sequence[Searched] = ()) -> list[Table]:
     """Every table of the report, in order, and the summary of the README."""
-    return [*paper_tables(grid), *our_tables(grid), *small_tables(grid), summary(grid), provenance(grid)]
+    own = [*our_tables(grid), *objective_tables(grid), *hard_tables(grid, searches)]
+    return [*paper_tables(grid), *own, summary(grid), provenance(grid)]
 
 
-def small_tables(grid: Grid) -> list[Table]:
+def objective_tables(grid: Grid) -> list[Table]:
     """Which objective for which network."""
-    return [small_boards(grid), small_sequences(grid)]
+    tables = (small_boards, small_sequences, given_rules, pronunciations, pronunciation_gains)
+    return [table(grid) for table in tables]
+
+
+def hard_tables(grid: Grid, searches: Sequence[Searched] = ()) -> list[Table]:
+    """Hard Sudokus."""
+    return [hard_sudokus(grid), hard_ratings(grid), search_table(searches)]
 
 
 def paper_tables(grid: Grid) -> list[Table]:
@@ -128,9 +141,9 @@ def our_tables(grid: Grid) -> list[Table]:
     ]
 
 
-def all_charts(grid: Grid) -> list[Chart]:
+def all_charts(grid: Grid, searches: Sequence[Searched] = ()) -> list[Chart]:
     """Every other figure with numbers, in order."""
-    shown = [chart for chart in page_charts(grid) if chart.name != "results"]  # the page begins with it
+    shown = [chart for chart in page_charts(grid, searches) if chart.name != "results"]  # the page begins with it
     return [*shown, *user_charts(grid, paper.EXPLORATORY), *literal_charts(grid), example_chart()]
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from oneofmany.evaluation.record import Record, Subset
+from oneofmany.evaluation.record import Evaluation, Record, Subset
 from oneofmany.evaluation.statistics import SeedSummary, over_seeds
 from oneofmany.report.cells import Runs, commands
 from oneofmany.report.grid import Grid
 from oneofmany.report.table import Cell, signed
 
+Measure = Subset | Literal["errors"]
+"""The accuracy on a subset of the queries, or the error rate of sequences."""
 LEAST_SEEDS = 3
 """Two seeds can agree by chance."""
 HIGHER, LOWER, UNDECIDED = "higher", "lower", "undecided"
@@ -28,30 +31,35 @@ def of_recipe(grid: Grid, name: str) -> list[Record]:
     return list(found.values())
 
 
-def difference(runs: Runs, others: Runs, subset: Subset = "ms") -> SeedSummary | None:
-    """The accuracy of runs minus that of others on the same queries; None without ``LEAST_SEEDS`` common seeds."""
-    return mean_difference([(runs, others)], subset)
+def measured(evaluation: Evaluation, measure: Measure) -> float | None:
+    """The share, 0 to 1; None if there are no such queries."""
+    return evaluation.error_rate if measure == "errors" else evaluation.scores.of(measure).accuracy
 
 
-def mean_difference(pairs: Sequence[tuple[Runs, Runs]], subset: Subset) -> SeedSummary | None:
+def difference(runs: Runs, others: Runs, measure: Measure = "ms") -> SeedSummary | None:
+    """The measure of runs minus that of others on the same queries; None without ``LEAST_SEEDS`` common seeds."""
+    return mean_difference([(runs, others)], measure)
+
+
+def mean_difference(pairs: Sequence[tuple[Runs, Runs]], measure: Measure) -> SeedSummary | None:
     """The mean over several pairs of what ``difference`` gives for one, by seeds that all of the pairs have.
 
     With the pairs of a factorial design that differ in one factor, this is the main effect of the factor.
     """
-    by_pair = [_by_seed(*pair, subset) for pair in pairs]
+    by_pair = [_by_seed(*pair, measure) for pair in pairs]
     seeds = set.intersection(*map(set, by_pair)) if by_pair else set()
     points = [sum(one[seed] for one in by_pair) / len(by_pair) for seed in sorted(seeds)]
     return over_seeds(points, [0.0] * len(points)) if len(points) >= LEAST_SEEDS else None
 
 
-def _by_seed(runs: Runs, others: Runs, subset: Subset) -> dict[int, float]:
+def _by_seed(runs: Runs, others: Runs, measure: Measure) -> dict[int, float]:
     theirs = {record.seed: evaluation for record, evaluation in others}
     found = {}
     for record, evaluation in runs:
         other = theirs.get(record.seed)
         if other is None or other.data.checksum != evaluation.data.checksum:
             continue
-        here, there = evaluation.scores.of(subset).accuracy, other.scores.of(subset).accuracy
+        here, there = measured(evaluation, measure), measured(other, measure)
         if here is not None and there is not None:
             found[record.seed] = 100 * (here - there)
     return found

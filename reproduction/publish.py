@@ -2,9 +2,9 @@
 
 A page names a table in a comment, <!-- results: NAME -->. The text up to <!-- end --> is replaced by the table that the
 records give (``claims``: the list of the paper's claims; ``weights``: the cards of the bundled networks; the names of
-``ANSWERS``: a few sentences). Without records the block says that nothing has been measured, or is empty if the
-comment is <!-- results: NAME? -->. A page can also name a file, <!-- benchmarks/measured/NAME.txt -->; the code block
-after the comment is replaced by the file.
+``ANSWERS`` and ``SEARCH_ANSWER``: a few sentences). Without records the block says that nothing has been measured, or
+is empty if the comment is <!-- results: NAME? -->. A page can also name a file, <!-- benchmarks/measured/NAME.txt -->;
+the code block after the comment is replaced by the file.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from oneofmany.evaluation.searching import Searched
 from oneofmany.files import FileError
 from oneofmany.report import Grid, Table
 from oneofmany.report.page import render
@@ -29,6 +30,7 @@ from reproduction.commands import FILE, commands_page
 from reproduction.figures import page_charts
 from reproduction.page import all_tables, answer, sections
 from reproduction.runs import counting, read_published
+from reproduction.searches import read_searches, search_answer
 from reproduction.shortening import shorten
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +41,8 @@ FIGURES = Path("docs") / "figures"
 REPORT = Path("docs") / "report.html"
 """Built, never committed."""
 TITLE = "The paper, reproduced, and our network"
+SEARCH_ANSWER = "hard-search-answer"
+"""The block of sentences about searches by noise, which have files of their own."""
 NOTHING = "Nothing has been measured here yet."
 
 
@@ -103,13 +107,15 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
 
 def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     """README.md, the pages of the docs, the commands and the minutes of recipes, with what the records give."""
-    tables = all_tables(grid)
+    searches = read_searches(root)
+    tables = all_tables(grid, searches)
     # The README is for a first look: the pages that it links to name the commands.
     short = {table.name: block(table) for table in tables}
     blocks = {table.name: block(table, f"../{FILE.as_posix()}") for table in tables}
     blocks["claims"] = claims(grid)
     blocks["weights"] = bundled(root / "src" / "oneofmany" / "weights")
     blocks |= {name: f"{answer(grid) or NOTHING}\n" for name, answer in ANSWERS.items()}
+    blocks[SEARCH_ANSWER] = f"{search_answer(searches) or NOTHING}\n"
     yield root / "README.md", filled((root / "README.md").read_text(encoding="utf-8"), short, root)
     for path in sorted((root / "docs").rglob("*.md")):
         yield path, filled(path.read_text(encoding="utf-8"), blocks, root)
@@ -125,15 +131,15 @@ def stale(root: Path = ROOT) -> list[str]:
 
 def publish(root: Path = ROOT) -> list[str]:
     """Write all pages, figures and the report; return the names of the files that changed."""
-    changed, grid = [], read_grid(root)
+    changed, grid, searches = [], read_grid(root), read_searches(root)
     files = [*pages(grid, root)]
-    files += [(root / FIGURES / f"{chart.name}.svg", chart.standalone_svg()) for chart in page_charts(grid)]
+    files += [(root / FIGURES / f"{chart.name}.svg", chart.standalone_svg()) for chart in page_charts(grid, searches)]
     for path, text in files:
         if _text(path) != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             changed.append(str(path.relative_to(root)))
-    write_page(grid, root / REPORT)
+    write_page(grid, root / REPORT, searches=searches)
     return changed
 
 
@@ -141,9 +147,9 @@ def _text(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
-def write_page(grid: Grid, out: Path, pictures: bool = True) -> None:
+def write_page(grid: Grid, out: Path, pictures: bool = True, searches: Sequence[Searched] = ()) -> None:
     """Write the HTML report; without pictures its figures are empty, which is faster."""
-    parts = sections(grid)
+    parts = sections(grid, searches)
     if not pictures:
         parts = [replace(part, charts=[replace(chart, draw=_nothing) for chart in part.charts]) for part in parts]
     first = answer(grid) if pictures else replace(answer(grid), chart=None)
@@ -159,7 +165,7 @@ def export(folder: Path, root: Path = ROOT) -> None:
     """Write every table as CSV and Markdown, and the claims."""
     grid = read_grid(root)
     folder.mkdir(parents=True, exist_ok=True)
-    for table in all_tables(grid):
+    for table in all_tables(grid, read_searches(root)):
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
         (folder / f"{table.name}.md").write_text(table.markdown(), encoding="utf-8")
     (folder / "claims.md").write_text(claims_markdown(check_claims(grid)), encoding="utf-8")
@@ -178,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
     elif asked.tables is not None:
         export(asked.tables)
     elif asked.report is not None:
-        write_page(read_grid(), asked.report)
+        write_page(read_grid(), asked.report, searches=read_searches(ROOT))
     elif not asked.check:
         print("changed:", ", ".join(publish()) or "nothing")
     elif found := stale():

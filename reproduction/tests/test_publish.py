@@ -9,20 +9,26 @@ from pathlib import Path
 import pytest
 
 from oneofmany.cli import sweep
+from oneofmany.data.benchmark import CMUDICT, NAMED
 from oneofmany.evaluation.record_file import read_record
 from oneofmany.recipes import planning, recipe
 from oneofmany.recipes.fields import resolve
 from oneofmany.report import Grid
+from oneofmany.report.grid import OBJECTIVES
 from reproduction.agreement import summary
 from reproduction.answers import ANSWERS
 from reproduction.claims import check_claims, claims_markdown
 from reproduction.commands import FILE
 from reproduction.figures import page_charts
+from reproduction.given_rules import HALVES
+from reproduction.hard import RATINGS
 from reproduction.measured import FILE as MEASURED
 from reproduction.ours import each_run, main_table
 from reproduction.page import all_tables, paper_tables
-from reproduction.publish import FIGURES, NOTHING, export, publish, read_grid, stale, write_page
+from reproduction.pronunciations import TEST
+from reproduction.publish import FIGURES, NOTHING, SEARCH_ANSWER, export, publish, read_grid, stale, write_page
 from reproduction.runs import RECORDS
+from reproduction.searches import read_searches
 from reproduction.tests.our_records import our_experiments, our_runs
 from reproduction.tests.paper_records import set_apart, table_2, write
 
@@ -45,7 +51,7 @@ def test_every_table_is_on_one_page():
     names = [name for _, name in SHOWN]
     tables = {table.name for table in all_tables(Grid.of([]))}
     assert len(names) == len(set(names))
-    assert set(names) == (tables - {"reproduction"}) | {"claims", "weights", *ANSWERS}
+    assert set(names) == (tables - {"reproduction"}) | {"claims", "weights", SEARCH_ANSWER, *ANSWERS}
     assert MARK.findall((ROOT / "README.md").read_text()) == ["ours", "conditions", "same-queries", "reproduction"]
 
 
@@ -69,7 +75,7 @@ def test_the_answer_is_on_the_first_screen(page, first):
 
 
 def test_figures_are_there():
-    drawn = {chart.name for chart in page_charts(read_grid())}
+    drawn = {chart.name for chart in page_charts(read_grid(), read_searches(ROOT))}
     files = {path.stem for path in (ROOT / FIGURES).glob("*.svg")}
     used = {name for path in DOCS for name in re.findall(r"\(figures/([\w-]+)\.svg\)", path.read_text())}
     assert drawn == files == used
@@ -89,7 +95,7 @@ def commands_in(text):
 
 def test_the_file_of_commands_has_every_command_and_no_other():
     grid, text = read_grid(), (ROOT / FILE).read_text()
-    tables = [table for table in all_tables(grid) if table.filled]
+    tables = [table for table in all_tables(grid, read_searches(ROOT)) if table.filled]
     behind = {command for table in tables for _, commands in table.commands() for command in commands}
     assert commands_in(text) == behind
     assert {record.command for record in grid.all} <= behind
@@ -164,6 +170,27 @@ def test_the_commands_of_the_page_exist():
     # A second phase is of SelectR's length for all, also where it is cut.
     assert all(len(found) == 1 for found in lengths.values())
     assert all(lengths[task] == {recipe(f"{task}/selectr").second.updates} for task in ("nqueens", "futoshiki"))
+
+
+@pytest.mark.parametrize(
+    ("page", "folder", "recipes"),
+    [
+        ("pronunciations.md", "cmudict", [o + v for v in ("/ctc/cmudict", "/cmudict") for o in ("random", "minloss")]),
+        ("choosing.md", "no-rules", [f"{objective}/transformer" for objective in OBJECTIVES]),
+        ("hard-sudokus.md", "hard", ["minloss/equivariant"]),
+    ],
+)
+def test_the_sweeps_of_a_page_make_what_its_tables_read(page, folder, recipes):
+    text = (ROOT / "docs" / page).read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.startswith("oneofmany sweep") and "--records" in line]
+    asked = [sweep.read_arguments(expand(line)[2:]).sweep for line in lines]
+    assert {one.records for one in asked} == {Path("reproduction/records/experiments") / folder}
+    names = {name for one in asked for name in planning.expand(one.recipes)}
+    assert all(any(name.partition("/")[2] == wanted for name in names) for wanted in recipes)
+    files = {file.stem for one in asked for file in one.evaluate}
+    assert files <= {*NAMED, *CMUDICT}
+    own = {test for half in HALVES.values() for test in half.tests}
+    assert files & {*own, *RATINGS, TEST} == files
 
 
 @pytest.fixture

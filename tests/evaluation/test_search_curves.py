@@ -1,5 +1,7 @@
 """Accuracy against starts and steps: counted as by hand, saved and drawn."""
 
+import shlex
+
 import pytest
 import torch
 
@@ -68,6 +70,10 @@ def test_a_file_and_a_figure(searched, tmp_path, monkeypatch):
     assert lines[1].points[1][1] == 100 * searched.points[-1].overall.accuracy
 
 
+def test_options_with_other_values_are_in_the_command(searched, file):
+    assert searched.about["command"].endswith("--starts 1 2 --steps 12 24 --restarts noise --seed 5 --batch 4")
+
+
 def test_the_command(file, tmp_path, capsys):
     out, figure = tmp_path / "search.json", tmp_path / "search.svg"
     how = ["--starts", "1", "2", "--steps", "12", "--restarts", "noise", "perturbed", "--device", "cpu"]
@@ -75,7 +81,15 @@ def test_the_command(file, tmp_path, capsys):
     captured = capsys.readouterr()
     rows = [line.split()[:3] for line in captured.out.splitlines()[2:]]
     assert rows == [[way, "12", starts] for way in ("noise", "perturbed") for starts in ("1", "2")]
-    assert len(Searched.load(out).points) == 4
+    saved = Searched.load(out)
+    assert len(saved.points) == 4
+    # The file names its command, which gives the same numbers again.
+    assert (
+        saved.about["command"] == f"oneofmany search sudoku {file} --starts 1 2 --steps 12 --restarts noise perturbed"
+    )
+    again = shlex.split(saved.about["command"])[1:]
+    assert run([*again, "--device", "cpu", "--out", str(tmp_path / "again.json")]) == 0
+    assert [one.overall for one in Searched.load(tmp_path / "again.json").points] == [p.overall for p in saved.points]
     assert figure.exists()
     assert run(["search", "sudoku", str(file), *how, "--out", str(out)]) == 2
     assert run(["search", "nqueens", str(file), "--steps", "12", "--device", "cpu"]) == 2

@@ -103,11 +103,13 @@ def test_runs_without_evaluations_or_subsets():
         ("sudoku/unique/large-batch", "large-batch"),
         ("sudoku/unique-180k/large-batch", "180k/large-batch"),
         ("futoshiki/selectr/equivariant-flags", "equivariant-flags"),
+        ("sudoku-hard/naive/equivariant", "hard/equivariant"),
     ],
 )
 def test_variants(recipe, variant):
     objective = "unique" if "unique" in recipe else "selectr" if "selectr" in recipe else "naive"
-    assert variant_of(fake_record(recipe, 42, {}, objective=objective)) == variant
+    task = recipe.split("/")[0].split("-")[0]
+    assert variant_of(fake_record(recipe, 42, {}, objective=objective, task=task)) == variant
 
 
 def test_starts_are_never_mixed():

@@ -62,6 +62,18 @@ def test_every_objective_trains(mine, tmp_path, objective, kind):
 
 
 @pytest.mark.parametrize("kind", ["ctc", "seq2seq"])
+def test_random_trains_on_the_first_listed_answer(mine, tmp_path, kind):
+    """The usual practice, in every update and run: the other answers make no difference, as they do for Naive."""
+    losses, network = {}, NetworkSettings(kind, width=16, depth=1, heads=2, frames=2)  # the draws of dropout differ
+    for name, objective, listed in (("all", "random", None), ("first", "random", 1), ("naive", "naive", None)):
+        train(settings_of(objective, kind, listed=listed, network=network), mine, mine, tmp_path / name)
+        lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text().splitlines())
+        losses[name] = [line["loss"] for line in lines if "loss" in line]
+    assert losses["all"] == pytest.approx(losses["first"], rel=1e-4)
+    assert losses["all"] != pytest.approx(losses["naive"], rel=1e-2)
+
+
+@pytest.mark.parametrize("kind", ["ctc", "seq2seq"])
 def test_a_resumed_run_is_the_same_run(mine, tmp_path, monkeypatch, kind):
     settings = settings_of("selectr", kind, ema=0.6)
     train(settings, mine, mine, tmp_path / "whole")

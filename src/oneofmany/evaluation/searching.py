@@ -10,6 +10,7 @@ Example::
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -32,6 +33,8 @@ from oneofmany.runs.environment import environment
 FORMAT = 1
 STARTS = (1, 2, 4, 8, 16, 32)
 STEPS = (64, 256, 1024)
+USUAL = {"tolerance": TOLERANCE, "patience": PATIENCE, "scale": SCALE, "seed": 0, "batch_size": 1024}
+"""Settings of a search with their defaults."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ def search_run(
         raise ValueError(f"{data} holds {dataset.problem.task} {dataset.problem.size}, but {why}")
     kept_in = precision_for(saved.settings.kind, place, precision)
     points = search_data(saved.network, dataset, device=place, precision=kept_in, **how)
-    asked = {name: how[name] for name in ("tolerance", "patience", "scale", "seed", "batch_size") if name in how}
+    asked = {name: how[name] for name in USUAL if name in how}
     about: dict[str, Any] = {
         "network": str(run),
         "recipe": saved.card.get("recipe"),
@@ -226,9 +229,21 @@ def search_run(
         },
         **asked,
         "precision": kept_in,
+        "command": _command(run, data, points, asked | ({} if precision is None else {"precision": precision})),
         "environment": environment(place),
     }
     return Searched(tuple(points), about)
+
+
+def _command(run: str | Path, data: str | Path, points: Sequence[SearchPoint], asked: dict[str, Any]) -> str:
+    """The command line that makes these points; options with their usual values are left out."""
+    words = ["oneofmany", "search", str(run), str(data)]
+    for option, name in (("--starts", "starts"), ("--steps", "steps"), ("--restarts", "restart")):
+        words += [option, *(str(value) for value in dict.fromkeys(getattr(point, name) for point in points))]
+    for name, value in asked.items():
+        if value != USUAL.get(name):
+            words += [f"--{name.removesuffix('_size')}", str(value)]
+    return shlex.join(words)
 
 
 def _score(right: torch.Tensor) -> Score:

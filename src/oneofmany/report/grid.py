@@ -66,13 +66,15 @@ def deciding(record: Record) -> dict[str, Any]:
 
 
 def variant_of(record: Record) -> str:
-    """The part of the recipe's name after ``TASK/OBJECTIVE``; empty for the paper's network and settings.
+    """What the recipe's name adds to ``TASK/OBJECTIVE``; empty for the paper's network and settings.
 
-    ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``.
+    ``large-batch`` for ``sudoku/unique/large-batch``, ``180k`` for ``sudoku/unique-180k``, ``hard/equivariant`` for
+    ``sudoku-hard/unique/equivariant``.
     """
-    _, *parts = record.recipe.split("/")
+    first, *parts = record.recipe.split("/")
+    data = first.removeprefix(f"{record.task}-") if first.startswith(f"{record.task}-") else ""
     own = parts[0].removeprefix(record.objective).strip("-") if parts else ""
-    return "/".join([part for part in (own, *parts[1:]) if part])
+    return "/".join([part for part in (data, own, *parts[1:]) if part])
 
 
 def labels_of(records: Iterable[Record]) -> dict[str, str]:

@@ -1,0 +1,214 @@
+"""Hard Sudokus: accuracy on our extreme test sets and by rating, beside the published numbers of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from oneofmany.evaluation.record import Record
+from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.problems import sudoku
+from oneofmany.report.cells import Runs, accuracy_cell, commands, count_cell, number_cell, with_interval
+from oneofmany.report.grid import Grid, over_dev, summarise, summary_of
+from oneofmany.report.table import Cell, Column, Table, columns
+from oneofmany.training.settings import from_json
+from reproduction.other_papers import HARD_SUDOKU
+from reproduction.ours import INTERVALS
+
+EXTREME, EXTREME_MS, FIRST = "sudoku-extreme-test", "sudoku-extreme-ms-test", "sudoku-test"
+OURS = {EXTREME: "our extreme set, one solution", EXTREME_MS: "our extreme set, several solutions"}
+"""Test set -> its name for readers."""
+THEIRS = "Sudoku-Extreme"
+RATINGS = {
+    "sudoku-rating-0-10-test": "0 to 10",
+    "sudoku-rating-10-30-test": "10 to 30",
+    "sudoku-rating-30-100-test": "30 to 100",
+    "sudoku-rating-100-300-test": "100 to 300",
+    "sudoku-hard-test": "10 to 1000",
+    EXTREME: "extreme",
+    EXTREME_MS: "extreme, MS",
+    FIRST: "first",
+    "sudoku-fresh-test": "fresh",
+}
+"""Test set -> its column in the table by rating; the last two are those of the other tables."""
+PAPERS = ("first", "fresh")
+HARD, DEV = "sudoku-hard/", "sudoku-hard-dev"
+"""How the names of the recipes for hard Sudokus begin, and their dev set."""
+
+
+class Way(NamedTuple):
+    """How queries are answered: the most steps of a trajectory, and the number of starts."""
+
+    steps: int
+    starts: int
+
+    def __str__(self) -> str:
+        """``one trajectory, 1,024 steps`` or ``the best of 8 starts, 1,024 steps``."""
+        how = "one trajectory" if self.starts == 1 else f"the best of {self.starts} starts"
+        return f"{how}, {self.steps:,} steps"
+
+
+def runs_by_way(grid: Grid) -> dict[str, dict[Way, dict[str, Runs]]]:
+    """Recipe -> way -> test set -> runs, of 9x9 networks that were tested on extreme Sudokus; hard recipes first."""
+    found: dict[str, dict[Way, dict[str, Runs]]] = {}
+    for record in _records(grid):
+        for evaluation in record.evaluations.values():
+            usual = evaluation.choose == "residual" and evaluation.patience is None and evaluation.seed == 0
+            if evaluation.data.name in RATINGS and evaluation.steps and usual:
+                way = Way(evaluation.steps, evaluation.starts)
+                tests = found.setdefault(record.recipe, {}).setdefault(way, {})
+                tests[evaluation.data.name] = [*tests.get(evaluation.data.name, ()), (record, evaluation)]
+    return {
+        recipe: dict(sorted(ways.items(), key=lambda item: (item[0].starts, item[0].steps)))
+        for recipe, ways in sorted(found.items(), key=lambda item: (not item[0].startswith(HARD), item[0]))
+        if any(test in tests for tests in ways.values() for test in OURS)
+    }
+
+
+def _records(grid: Grid) -> Iterable[Record]:
+    """One run for each recipe and seed; a repeated run is not one."""
+    found: dict[tuple[str, int], Record] = {}
+    for record in grid.all:
+        if record.task == "sudoku" and not record.apart.endswith("/repeated"):
+            found.setdefault((record.recipe, record.seed), record)
+    return found.values()
+
+
+def parameters(record: Record) -> int:
+    """The number of parameters of a run's network on 9x9."""
+    return _parameters(from_json(record.settings).network)
+
+
+@cache
+def _parameters(network: NetworkSettings) -> int:
+    return sum(one.numel() for one in build_network(network, sudoku(9)).parameters())
+
+
+def hard_sudokus(grid: Grid) -> Table:
+    """Our networks on our extreme test sets with parameters and minutes, and the published numbers of others."""
+    rows: list[tuple[Cell, ...]] = []
+    for ways in runs_by_way(grid).values():
+        for way, tests in ways.items():
+            for test, name in OURS.items():
+                if runs := tests.get(test, ()):
+                    record = runs[0][0]
+                    about = (Cell(record.recipe), Cell(str(way)), Cell(f"{name} ({runs[0][1].data.queries:,})"))
+                    more = (_chosen(runs), Cell(f"{parameters(record):,}"), _minutes([r for r, _ in runs]))
+                    rows.append((*about, *more, count_cell(len(runs))))
+    if rows:
+        rows += [
+            (
+                *(Cell(f"{name}, published"), Cell(one.search), Cell(THEIRS)),
+                *(number_cell(one.accuracy, ".1f"), Cell(one.parameters), Cell(one.minutes), Cell()),
+            )
+            for name, one in HARD_SUDOKU.items()
+        ]
+    return Table(
+        "hard-sudokus",
+        "Hard Sudokus: accuracy in %",
+        (
+            *columns(("network", "answers", "tested on"), (("", ("accuracy", "parameters")),)),
+            *map(Column, ("minutes of training", "seeds")),
+        ),
+        tuple(rows),
+        f"{INTERVALS} One seed: Wilson's interval over the queries. The best of several starts is the one whose belief "
+        "moved least in its last step, which needs no rules. Published: the numbers of the authors.",
+        labels=3,
+    )
+
+
+def _chosen(runs: Runs) -> Cell:
+    """The accuracy of one trajectory, or of the chosen start if there are several."""
+    if runs[0][1].starts == 1:
+        return accuracy_cell(runs, "overall")
+    shares = [(record, (one.chosen or one.scores).overall) for record, one in runs]
+    found = summarise([(record, one.accuracy) for record, one in shares], [one.total for _, one in shares])
+    return with_interval(found, commands(runs))
+
+
+def _minutes(records: list[Record]) -> Cell:
+    """``14.2, NVIDIA H200``: mean minutes over seeds, and the devices."""
+    seconds = [record.seconds for record in records if record.seconds is not None]
+    if not seconds:
+        return Cell()
+    mean = float(np.mean(seconds)) / 60
+    return Cell(", ".join([f"{mean:,.1f}", *sorted({r.device for r in records} - {""})]), {"minutes": mean})
+
+
+def hard_ratings(grid: Grid) -> Table:
+    """The same networks by the rating of the puzzles, and on the test sets of the other tables."""
+    rows, found = [], runs_by_way(grid)
+    measured = {test for ways in found.values() for tests in ways.values() for test in tests}
+    shown = {test: name for test, name in RATINGS.items() if test in measured}
+    for recipe, ways in found.items():
+        for way, tests in ways.items():
+            cells = []
+            for test in shown:
+                runs = tests.get(test, ())
+                one = None if not runs else _chosen(runs).numbers
+                mean = None if not one else one.get("mean", one.get("accuracy"))
+                cells.append(Cell() if mean is None else Cell(f"{mean:.2f}", {"mean": mean}, commands(runs)))
+            seeds = max(len(runs) for runs in tests.values())
+            rows.append((Cell(recipe), Cell(str(way)), *cells, count_cell(seeds)))
+    names = list(shown.values())
+    return Table(
+        "hard-ratings",
+        "Sudokus by rating: accuracy in %",
+        (
+            *columns(
+                ("network", "answers"),
+                (
+                    ("rating", [name for name in names if name not in PAPERS]),
+                    ("other test set", [name for name in names if name in PAPERS]),
+                ),
+            ),
+            Column("seeds"),
+        ),
+        tuple(rows),
+        "All queries of a test set, mean over seeds. Half of the queries of a range have several solutions; their "
+        "rating is that of the puzzle before the given was removed. First and fresh: the test sets of the other "
+        "results on Sudoku.",
+        labels=2,
+    )
+
+
+def main_recipe(grid: Grid) -> str | None:
+    """The hard recipe without the checker in training that dev prefers; None without one."""
+    means = {}
+    for recipe, ways in runs_by_way(grid).items():
+        records = list({r.seed: r for tests in ways.values() for runs in tests.values() for r, _ in runs}.values())
+        mean = over_dev(records, "overall")
+        comparable = recipe.startswith(HARD) and records[0].data["dev"].name == DEV
+        if comparable and not records[0].setting("discover") and mean is not None:
+            means[recipe] = mean.mean
+    return max(means, key=lambda name: means[name], default=None)
+
+
+def hard_answer(grid: Grid) -> str:
+    """Accuracy of one trajectory on our extreme sets, with parameters and minutes; empty without runs."""
+    recipe = main_recipe(grid)
+    ways = {} if recipe is None else runs_by_way(grid)[recipe]
+    one = {way: tests for way, tests in ways.items() if way.starts == 1 and EXTREME in tests}
+    if not one:
+        return ""
+    # The recipe's own number of steps, unless only others were tried.
+    own = [w for w, tests in one.items() if any(e.name == EXTREME for _, e in tests[EXTREME])]
+    way = (own or list(one))[0]
+    parts = []
+    for test, words in (
+        (EXTREME, "of our {:,} extreme Sudokus"),
+        (EXTREME_MS, "of the {:,} with several solutions"),
+        (FIRST, "of the {:,} Sudokus of the first test set"),
+    ):
+        if (runs := one[way].get(test)) and (found := summary_of(runs, "overall")) is not None:
+            parts.append(f"**{found.mean:.2f} %** {words.format(runs[0][1].data.queries)}")
+    records = [record for record, _ in one[way][EXTREME]]
+    seeds = "one seed" if len(records) == 1 else f"means over {len(records)} seeds"
+    return (
+        f"In one trajectory of at most {way.steps:,} steps, without the checker in training or test, `{recipe}` "
+        f"answers {', '.join(parts)} ({seeds}). It has {parameters(records[0]):,} parameters and trains in "
+        f"{_minutes(records).text.replace(', ', ' minutes on one ', 1)}. Dev chose the recipe."
+    )

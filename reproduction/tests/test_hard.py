@@ -1,0 +1,222 @@
+"""Hard Sudokus: our networks beside the published numbers, by rating, and searches by noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from oneofmany.evaluation.record import DataInfo
+from oneofmany.evaluation.scores import Score
+from oneofmany.evaluation.searching import Searched, SearchPoint
+from oneofmany.files import FileError
+from oneofmany.recipes import recipe
+from oneofmany.report.grid import Grid
+from oneofmany.training.settings import to_json
+from report.records import fake_evaluation, fake_record
+from reproduction.experiments import experiments
+from reproduction.hard import hard_answer, hard_ratings, hard_sudokus, main_recipe, parameters
+from reproduction.other_papers import HARD_SUDOKU
+from reproduction.ours import main_table
+from reproduction.page import paper_tables
+from reproduction.publish import NOTHING, SEARCH_ANSWER, publish, stale
+from reproduction.searches import FOLDER, read_searches, search_answer, search_figure, search_table
+from reproduction.tests.our_records import our_runs
+from reproduction.tests.paper_records import write
+
+SEEDS = (42, 1729, 3120)
+HARD = "sudoku-hard/minloss/equivariant"
+
+
+def evaluation(run, name, share, steps=1024, **more):
+    """An evaluation on 200 Sudokus, the last half MS if the name says so."""
+    valid, total = np.arange(200) < 2 * share, np.ones(200, int)
+    if "-ms-" in name or "rating" in name:
+        total[100 * ("rating" in name) :] = 4
+    command = f"oneofmany evaluate runs/{run} data/{name}.safetensors"
+    return fake_evaluation(
+        valid, total, task="sudoku", size=9, name=name, checksum=name, steps=steps, command=command, **more
+    )
+
+
+def hard_run(name=HARD, seed=42, extreme=96, dev=0.9, apart="experiments/hard", **more):
+    """A made-up run: extreme OS and MS, a rating, the first test set, more steps, and 8 starts."""
+    run = f"{name}/{seed}"
+    found = {
+        one: evaluation(run, one, share)
+        for one, share in (
+            ("sudoku-extreme-test", extreme),
+            ("sudoku-extreme-ms-test", 98),
+            ("sudoku-rating-0-10-test", 100),
+            ("sudoku-test", 99),
+        )
+    }
+    found["sudoku-extreme-test-steps4096"] = evaluation(run, "sudoku-extreme-test", extreme + 1, 4096)
+    starts = evaluation(run, "sudoku-extreme-test", extreme, starts=8, chosen=np.arange(200) < 198,
+                        checked=np.arange(200) < 199)  # fmt: skip
+    found["sudoku-extreme-test-starts8"] = starts
+    data = {"train": DataInfo("sudoku-hard-train", "a", 120_000), "dev": DataInfo("sudoku-hard-dev", "b", 2000)}
+    record = fake_record(name, seed, found, dev=dev, network="equivariant", task="sudoku", seconds=840.0, data=data)
+    return replace(record, settings=to_json(recipe(name)), apart=apart, **more)
+
+
+def hard_grid():
+    """Three seeds of the recipe, and one with the checker that dev likes more."""
+    runs = [hard_run(seed=seed, extreme=95 + place) for place, seed in enumerate(SEEDS)]
+    return Grid.of([*runs, hard_run("sudoku-hard/minloss/equivariant-checker", dev=0.99)])
+
+
+def texts(row):
+    return [cell.text for cell in row]
+
+
+def test_our_numbers_are_beside_the_published_ones():
+    rows = [texts(row) for row in hard_sudokus(hard_grid()).rows]
+    count = parameters(hard_run())
+    assert 10_000 < count < 200_000
+    label = [HARD, "one trajectory, 1,024 steps", "our extreme set, one solution (200)"]
+    assert rows[0][:3] == label
+    assert rows[0][3].startswith("96.00 [")
+    assert rows[0][4:] == [f"{count:,}", "14.0, CPU", "3"]
+    answers = [row[1] for row in rows[:4]]
+    assert answers == [label[1], label[1], "one trajectory, 4,096 steps", "the best of 8 starts, 1,024 steps"]
+    # Chosen by the residual, not by the checker.
+    assert rows[3][3].startswith("99.00")
+    published = {row[0]: row[1:] for row in rows if row[0].endswith("published")}
+    assert len(published) == len(HARD_SUDOKU) == 6
+    assert published["EqR, published"] == ["128 restarts", "Sudoku-Extreme", "99.8", "", "", ""]
+    assert published["HRM, published"][2:] == ["55.0", "27 M", "", ""]
+    assert published["TRM, published"][4] == "2,160, NVIDIA L40S"
+    assert not hard_sudokus(Grid.of([])).rows
+
+
+def test_by_rating():
+    table = hard_ratings(hard_grid())
+    names = [column.full_name for column in table.columns]
+    row = dict(zip(names, texts(table.rows[0]), strict=True))
+    assert row["rating 0 to 10"] == "100.00"
+    assert "rating 10 to 30" not in row  # no run was tested there
+    assert "other test set fresh" not in row
+    assert row["rating extreme"] == "96.00"
+    assert row["other test set first"] == "99.00"
+    assert row["seeds"] == "3"
+
+
+def test_the_answer_is_of_one_trajectory_without_the_checker():
+    grid = hard_grid()
+    assert main_recipe(grid) == HARD
+    text = hard_answer(grid)
+    assert text.startswith("In one trajectory of at most 1,024 steps, without the checker")
+    assert "**96.00 %** of our 200 extreme Sudokus, **98.00 %** of the 200 with several solutions" in text
+    assert "(means over 3 seeds)" in text
+    assert "trains in 14.0 minutes on one CPU" in text
+    wider = [hard_run("sudoku-hard/minloss/equivariant/windows", seed, dev=0.95) for seed in SEEDS]
+    assert main_recipe(Grid.of([*grid.apart, *wider])) == "sudoku-hard/minloss/equivariant/windows"
+    assert hard_answer(Grid.of([])) == ""
+
+
+def test_they_are_not_mixed_with_the_other_sudokus():
+    """The same task, objective and network, but another recipe and other data."""
+    usual = our_runs(queries=30)
+    for apart in ("experiments/hard", ""):
+        grid = Grid.of([*usual, hard_run(apart=apart)])
+        assert main_table(grid).markdown() == main_table(Grid.of(usual)).markdown()
+    assert not experiments(Grid.of([*usual, hard_run()])).rows
+    before, after = (paper_tables(Grid.of(runs)) for runs in (usual, [*usual, hard_run()]))
+    assert [table.markdown() for table in before] == [table.markdown() for table in after]
+
+
+# ---- searches --------------------------------------------------------------------------------------------------------
+
+
+def searched(seed=42, data="sudoku-extreme-test", shift=0, restarts=("noise",), starts=(1, 8, 32, 128)):
+    """Made up: more starts and more steps are better, and perturbed starts better still."""
+    points = []
+    for restart in restarts:
+        for steps in (64, 1024):
+            for place, number in enumerate(starts):
+                right = 150 + 4 * place + (steps > 64) * 20 + (restart == "perturbed") * 2 + shift
+                os, none = Score(right, 200), Score(0, 0)
+                settled = Score(right - 10, right - 9)
+                points.append(SearchPoint(restart, steps, number, os, none, os, settled, 40.0 * number, 2.5 * number))
+    about = {
+        "network": f"/somewhere/runs/{HARD}/{seed}",
+        "recipe": HARD,
+        "data": {"name": data, "checksum": data, "task": "sudoku", "size": 9, "queries": 200},
+        "command": f"oneofmany search /somewhere/runs/{HARD}/{seed} /elsewhere/{data}.safetensors --starts 1 8",
+        "environment": {"device": "a device"},
+    }
+    return Searched(tuple(points), about)
+
+
+def test_a_row_for_every_number_of_steps():
+    table = search_table([searched(), searched(1729, shift=2)])
+    names = [column.full_name for column in table.columns]
+    assert names[4:8] == [f"starts at most {number}" for number in (1, 8, 32, 128)]
+    assert texts(table.rows[0])[:5] == [
+        HARD,
+        "sudoku-extreme-test",
+        "starts with new noise",
+        "64",
+        "75.50 (2 s)",
+    ]
+    row = table.rows[1]
+    assert row[6].numbers == {"accuracy": pytest.approx(89.5), "seconds": 80}
+    assert row[6].commands == tuple(
+        f"oneofmany search runs/{HARD}/{seed} data/sudoku-extreme-test.safetensors --starts 1 8" for seed in (42, 1729)
+    )
+    assert texts(row)[8:] == ["5,120", "99.43", "2"]
+    assert "a device" in table.note
+    assert not search_table([]).rows
+
+
+def test_dev_chooses_how_to_search():
+    both = ("noise", "perturbed")
+    text = search_answer([searched(restarts=both), searched(data="sudoku-extreme-dev", restarts=both)])
+    assert "at most 1,024 steps a start, starts from perturbed states (chosen on dev)" in text
+    assert "**86.00 %** with one start, **90.00 %** with up to 32 starts, **92.00 %** with up to 128 starts." in text
+    assert text.endswith("(figures/hard-search.svg)")
+    few = search_answer([searched(starts=(1, 8))])
+    assert "**85.00 %** with one start, **87.00 %** with up to 8 starts." in few
+    assert "chosen on dev" not in few
+    assert search_answer([]) == ""
+
+
+def test_the_figure_has_a_panel_for_every_data_set_and_way():
+    chart = search_figure([searched(restarts=("noise", "perturbed")), searched(data="sudoku-extreme-dev")])
+    panels = chart.draw.keywords["panels"]
+    assert [title for title, _ in panels] == [
+        "sudoku-extreme-test, starts with new noise",
+        "sudoku-extreme-test, starts from perturbed states",
+        "sudoku-extreme-dev, starts with new noise",
+    ]
+    assert [line.label for line in panels[0][1]] == ["64 steps", "1,024 steps"]
+    assert panels[0][1][1].points[0][:2] == (1, 85)
+    assert "<svg" in chart.standalone_svg()
+    assert search_figure([]) is None
+
+
+def test_pages_are_filled_from_files(tmp_path):
+    """A record and the file of a search fill the page, its figure and the file of commands."""
+    for folder in ("docs", "reproduction/records", "src/oneofmany/weights"):
+        (tmp_path / folder).mkdir(parents=True)
+    page = tmp_path / "docs" / "page.md"
+    blocks = ("hard-answer", "hard-sudokus", "hard-ratings", SEARCH_ANSWER, "hard-search")
+    page.write_text("".join(f"<!-- results: {name} -->\n<!-- end -->\n" for name in blocks))
+    (tmp_path / "README.md").write_text("")
+    publish(tmp_path)
+    assert page.read_text().count(NOTHING) == 5
+    write(tmp_path / "reproduction" / "records", [hard_run(seed=seed) for seed in SEEDS])
+    (tmp_path / FOLDER).mkdir()
+    searched().save(tmp_path / FOLDER / "one.json")
+    assert stale(tmp_path)
+    publish(tmp_path)
+    text = page.read_text()
+    assert NOTHING not in text
+    assert "| 75.00 (2 s) |" in text
+    assert "<svg" in (tmp_path / "docs" / "figures" / "hard-search.svg").read_text()
+    commands = (tmp_path / "reproduction" / "records" / "COMMANDS.md").read_text()
+    assert f"`oneofmany search runs/{HARD}/42 data/sudoku-extreme-test.safetensors --starts 1 8`" in commands
+    assert stale(tmp_path) == []
+    (tmp_path / FOLDER / "one.json").write_text("{}")
+    with pytest.raises(FileError, match="does not hold a search"):
+        read_searches(tmp_path)
