@@ -65,11 +65,12 @@ def search(
     from oneofmany.evaluation import search_run
     from oneofmany.extras import require
     from oneofmany.files import check_writable
+    from oneofmany.pictures.themes import check_picture
 
-    for file in (out, figure):
-        if file is not None:
-            check_writable(file, force)
+    if out is not None:
+        check_writable(out, force)
     if figure is not None:
+        check_picture(figure, force)
         require("matplotlib")
     with progress() as bar:
         found = search_run(
