@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -85,9 +85,10 @@ class Problem:
     own_sums: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.variables < 1 or not 1 <= self.values <= 255:
+        numbers = (self.variables, self.values)
+        if not all(isinstance(n, SupportsIndex) for n in numbers) or self.variables < 1 or not 1 <= self.values <= 255:
             raise ValueError(
-                f"a problem needs at least 1 variable and 1 to 255 values, got {self.variables} and {self.values}"
+                "a problem needs at least 1 variable and 1 to 255 values, got {!r} and {!r}".format(*numbers)
             )
         if self.relation not in ("<", "!="):
             raise ValueError(f"relation: expected '<' or '!=', got {self.relation!r}")
@@ -96,6 +97,7 @@ class Problem:
                 raise ValueError(f"{name}: expected several names, as in ({getattr(self, name)!r},), got a text")
         if not isinstance(self.rules, Iterable):
             raise ValueError(f"rules: expected a tuple of rules, got {self.rules!r}")
+        object.__setattr__(self, "rules", tuple(self.rules))
         for rule in self.rules:
             if not isinstance(rule, Rule):
                 why = "; helpers return lists of rules, to be joined with +" if isinstance(rule, list) else ""
@@ -110,7 +112,7 @@ class Problem:
             for own in (tuple(range(v * self.values, (v + 1) * self.values)) for v in range(self.variables))
             if frozenset(own) not in listed
         )
-        object.__setattr__(self, "rules", tuple(self.rules) + missing)
+        object.__setattr__(self, "rules", self.rules + missing)
 
     @property
     def choices(self) -> int:
