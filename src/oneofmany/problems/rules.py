@@ -95,11 +95,10 @@ class Rule:
 
     def _whole(self, name: str, numbers: Any) -> tuple[int, ...]:
         listed: tuple[Any, ...] = tuple(numbers) if isinstance(numbers, Iterable) else (None,)
-        kinds = set(map(type, listed))
-        if kinds <= {int}:
+        if set(map(type, listed)) <= {int}:
             return listed
         try:
-            return tuple(index(n if bool not in kinds else None) for n in listed)
+            return tuple(index(None if type(n) is bool else n) for n in listed)  # pyright: ignore[reportArgumentType]
         except TypeError:
             got = " ".join(repr(numbers).split())  # arrays have several lines
             raise self._error(f"{name}: expected whole numbers, got {got}") from None
