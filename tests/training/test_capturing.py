@@ -63,7 +63,7 @@ def test_an_update_makes_its_tables_once(make, objective, changes, monkeypatch):
     """For burn-in, all windows, the lagged copy and the selector."""
     made = []
     build = blocks._build
-    monkeypatch.setattr(blocks, "_build", lambda batch: made.append(batch) or build(batch))
+    monkeypatch.setattr(blocks, "_build", lambda batch, *form: made.append(batch) or build(batch, *form))
     updater = updater_of(settings_of(make, objective, **changes), None, data=make(24, seed=1))
     updater.step(updater.draw(0), updater.settings.burn_in[-1])
     assert len(made) == 1
