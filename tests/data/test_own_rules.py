@@ -26,7 +26,7 @@ def test_the_file_keeps_the_rules(data, tmp_path):
         bare = Dataset.load(path)  # without the rules that all queries share
         assert (bare.problem.own_kinds, bare.problem.own_sums) == (data.problem.own_kinds, data.problem.own_sums)
     else:  # what they mean is not in the file
-        with pytest.raises(FileError, match="it has relations of the unknown task 'cages'"):
+        with pytest.raises(FileError, match="has relations of the task 'cages', so it needs its file"):
             Dataset.load(path)
     again = Dataset.load(path, data.problem)
     assert again.own is not None

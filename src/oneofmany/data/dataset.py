@@ -166,7 +166,7 @@ class Dataset:
         with explained(path, OTHERWISE):
             own = problem_of(header, problem)
             if tensors["relations"].size and problem is None and find_task(own.task) is None:
-                raise ValueError(f"it has relations of the unknown task {own.task!r}: give its file (--task-file)")
+                raise FileError(f"{path} has relations of the task {own.task!r}, so it needs its file (--task-file)")
             _check_tensors(own, {name: tensors[name] for name in DTYPES})
             rules = None
             if "own" in header:
