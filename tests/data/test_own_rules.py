@@ -55,6 +55,10 @@ def test_some_of_the_queries(data):
     some = data.take(rows)
     assert [some.own.rules(i) for i in range(4)] == [data.own.rules(int(row)) for row in rows]
     assert (some.query == data.query[rows]).all()
+    for index in ([-1, 0], slice(3, 6), np.arange(len(data)) % 7 == 1):
+        some = data.take(index)
+        rows = np.arange(len(data))[index].tolist()
+        assert [some.own.rules(i) for i in range(len(some))] == [data.own.rules(row) for row in rows]
 
 
 def test_a_batch_checks_every_answer_by_the_rules_of_its_query(data):
@@ -132,6 +136,14 @@ BARE = Problem("free", 1, 2, 3, (), own_kinds=("edge",), own_sums=("sum",))
 def test_bad_rules_are_one_sentence(rules, sentence):
     with pytest.raises(ValueError, match=sentence):
         OwnRules.of([rules]).checked(BARE)
+
+
+@pytest.mark.parametrize("shared", [{"rules": (Rule("edge", (0, 3)),)}, {"relation_kind": "edge"}])
+def test_a_kind_has_one_meaning_also_with_what_all_queries_share(shared):
+    exact = "rules" not in shared
+    with pytest.raises(ValueError, match="'edge' must be all exactly-one or all at-most-one"):
+        OwnRules.of([[Rule("edge", (1, 4), exact=exact)]]).checked(replace(BARE, **shared))
+    OwnRules.of([[Rule("edge", (1, 4), exact=not exact)]]).checked(replace(BARE, **shared))
 
 
 def test_damaged_files_are_refused(tmp_path):
