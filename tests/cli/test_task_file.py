@@ -244,6 +244,7 @@ def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):
         "[oneofmany.tasks]\nmine = installed_task:TASK\nother = installed_task:TASK\nlost = installed_task:LOST\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    assert "mine/minloss/equivariant" in call("train", "--recipes", "mine")[1]
     assert call("count", "mine", "00")[1] == "4\n"
     task = find_task("mine")
     assert task.source.package == "some-tasks 1.5"
