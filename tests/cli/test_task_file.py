@@ -98,6 +98,26 @@ def test_counts_implications_and_rules_of_queries_go_through_all_commands(call, 
     assert f"{name}/minloss/equivariant" in Path("report.html").read_text()
 
 
+@pytest.mark.parametrize("helper", ['grid_task("one", problem)', 'named_task("one", problem, "abcd", "xy")'])
+def test_a_task_of_one_size_needs_no_size(call, helper):
+    """Its data is read again, though files name a size."""
+    Path("one.py").write_text(
+        "from oneofmany.problems import Problem, Rule, grid_task, named_task\n"
+        "def problem():\n"
+        "    return Problem('one', 2, 4, 2, (Rule('pair', (0, 2)), Rule('pair', (4, 6))))\n"
+        f"TASK = {helper}\n"
+    )
+    own = ["--task-file", "one.py"]
+    assert call("data", "build", "one", "--queries", 3, "--blanks", 2, 3, "--out", "one.safetensors", *own)[0] == 0
+    code, out, err = call("show", "one.safetensors", "--number", 1, *own)
+    assert code == 0, err
+    assert "query 0" in out
+    check_task(use_task_file("one.py"), sizes=[2])
+    code, _, err = call("data", "build", "one", "--queries", 3, "--out", "other.safetensors", "--size", 3, *own)
+    assert code == 2
+    assert "size: one has the size 2 only, got 3" in err
+
+
 def test_code_runs_only_from_the_command_line(call):
     """A run folder names the file that it needs and its checksum; nothing in the folder is run."""
     call("new-task", "mine")
