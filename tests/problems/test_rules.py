@@ -32,6 +32,14 @@ def test_arrays_are_taken_as_tuples():
     assert table("t", np.array([0, 1]), np.array([[1, 2], [1, 2]]), 3) == table("t", [0, 1], [(1, 2)], 3)
 
 
+def test_numbers_of_numpy_become_those_of_python():
+    """Headers of files are JSON."""
+    two = np.int64(2)
+    assert all_different("r", [0, 1], two) == all_different("r", [0, 1], 2)
+    problem = Problem("p", two, two, two, tuple(all_different("r", [0, 1], two)))  # pyright: ignore
+    assert [type(number) for number in (problem.size, problem.variables, problem.values)] == [int] * 3
+
+
 def test_every_iterable_gives_the_same_rules():
     """A generator can be read only once."""
     assert all_different("r", iter([0, 1]), 3) == all_different("r", [0, 1], 3)  # pyright: ignore
@@ -80,7 +88,7 @@ def test_a_table_adds_no_variables():
         (lambda: forbid("f", 0), "choices: expected several, got 0"),  # pyright: ignore
         (lambda: all_different("d", [0], 0), "values: expected their number, at least 1, got 0"),
         (lambda: total("t", [0], "3", low=1), "values: expected their number, at least 1, got '3'"),  # pyright: ignore
-        (lambda: Problem("p", 1, 1.5, 2, ()), "at least 1 variable and 1 to 255 values, got 1.5 and 2"),  # pyright: ignore
+        (lambda: Problem("p", 1, 1.5, 2, ()), "a problem's variables: expected a whole number, got 1.5"),  # pyright: ignore
         (lambda: table("t", [0, 1], [], 3), "expected at least one row"),
         (lambda: table("t", [0, 1], [(1,)], 3), "expected rows of 2 values"),
         (lambda: table("t", [0, 1], [(1, 4)], 3), "expected values from 1 to 3, got 4"),

@@ -85,11 +85,13 @@ class Problem:
     own_sums: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        numbers = (self.variables, self.values)
-        if not all(isinstance(n, SupportsIndex) for n in numbers) or self.variables < 1 or not 1 <= self.values <= 255:
-            raise ValueError(
-                "a problem needs at least 1 variable and 1 to 255 values, got {!r} and {!r}".format(*numbers)
-            )
+        for name in ("size", "variables", "values"):
+            if not isinstance(number := getattr(self, name), SupportsIndex):
+                raise ValueError(f"a problem's {name}: expected a whole number, got {number!r}")
+            object.__setattr__(self, name, int(number))
+        if self.variables < 1 or not 1 <= self.values <= 255:
+            sizes = f"{self.variables} and {self.values}"
+            raise ValueError(f"a problem needs at least 1 variable and 1 to 255 values, got {sizes}")
         if self.relation not in ("<", "!="):
             raise ValueError(f"relation: expected '<' or '!=', got {self.relation!r}")
         for name in ("own_kinds", "own_sums"):

@@ -126,10 +126,10 @@ def domain(kind: str, variable: int, allowed: Iterable[int], values: int) -> lis
 
 def all_different(kind: str, variables: Sequence[int], values: int) -> list[Rule]:
     """No two of the variables take the same value; ``values`` is V. V variables take every value once."""
-    variables = _several("variables", variables)
+    values, variables = len(_upto(values)), _several("variables", variables)
     return [
         Rule(kind, tuple(_choice(variable, value, values) for variable in variables), len(variables) == values)
-        for value in _upto(values)
+        for value in range(1, values + 1)
     ]
 
 
