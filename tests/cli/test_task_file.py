@@ -252,6 +252,20 @@ def test_more_queries_than_there_are(call):
     code, _, err = call("data", "build", "mine", *full)
     assert code == 2
     assert "asked for 100, but only 48 distinct ones" in err
+    latin = ["--size", 2, "--queries", 100, "--out", "x", "--task-file", EXAMPLES / "tasks" / "latin.py"]
+    code, _, err = call("data", "build", "latin", *latin)
+    assert code == 2
+    assert "asked for 100, but only 20 different ones" in err
+
+
+def test_builders_of_the_package_and_sizes_of_examples_are_named(call):
+    code, _, err = call("data", "build", "colouring", "--queries", 5, "--out", "x")
+    assert code == 2
+    assert "only a builder of its own can draw: use oneofmany data colouring" in err
+    killer = ["--size", 4, "--queries", 1, "--out", "x", "--task-file", EXAMPLES / "tasks" / "killer.py"]
+    code, _, err = call("data", "build", "killer", *killer)
+    assert code == 2
+    assert "size: expected a Killer Sudoku of 9 x 9 cells, got 4" in err
 
 
 def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):
