@@ -11,7 +11,7 @@ from capturing import Capturing
 from oneofmany.networks.equivariant import blocks, plain, steps
 from oneofmany.training.settings import SelectorTraining
 from small_runs import NETWORKS, small
-from structures import cages, coloured, graphs, sums
+from structures import cages, coloured, graphs, ordered_cages, sums
 
 CHANGES = {"burn_in": (0, 2), "reveal": 0.5, "ema": 0.5, "clip": 1.0}
 LAGGED = SelectorTraining(updates=4, lr=1e-3, copy_interval=3)
@@ -24,9 +24,11 @@ CASES = [
     (graphs, "rules", CHANGES | {"reveal": 0.0}),
     (cages, "selectr", CHANGES | {"discover": True, "selector_training": LAGGED}),
     (cages, "rules", {}),
+    (ordered_cages, "minloss", CHANGES | {"discover": True}),
+    (ordered_cages, "rules", {}),
     (sums, "rules", {"windows": 2}),
 ]
-"""Relations a != b; rules of the queries' own; sums, of the queries' own and of all."""
+"""Relations a != b; rules of the queries' own, also beside relations a < b; sums, of the queries' own and of all."""
 NAMES = [f"{make.__name__}-{objective}-{i}" for i, (make, objective, _) in enumerate(CASES)]
 
 
