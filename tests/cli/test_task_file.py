@@ -57,6 +57,8 @@ def test_a_newcomers_task_goes_through_all_commands(call):
     assert source == {"path": str(Path("mine.py").resolve()), "sha256": hashlib.sha256(text.encode()).hexdigest()}
     out, _ = own("evaluate", "runs/mine", "test.safetensors")
     assert "40 queries of mine 4" in out
+    assert "mine 4" in own("data", "show", "test.safetensors")[0]
+    assert own("search", "runs/mine", "test.safetensors", "--starts", 1, "--steps", 8)[0]
     out, _ = own("solve", "mine", "1" + "." * 15, "--weights", "runs/mine")
     assert "valid, 12 solutions" in out
     out, _ = own("show", "mine", "1" + "." * 15, "--solutions", 1)
