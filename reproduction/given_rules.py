@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.pictures.themes import Chart, Theme
-from oneofmany.report.cells import Runs, commands, count_cell, training_cell, updates_cell
+from oneofmany.report.cells import Runs, commands, count_cell, training_cell
 from oneofmany.report.figures import legend
 from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, summary_of
 from oneofmany.report.table import Cell, Table, columns
-from reproduction.cells import accuracy_cells
+from reproduction.cells import accuracy_cells, updates_cell
 from reproduction.forest import image
 from reproduction.ours import INTERVALS, on
 from reproduction.paired import difference, in_points, of_recipe

@@ -17,14 +17,13 @@ from oneofmany.report.cells import (
     count_cell,
     number_cell,
     training_cell,
-    updates_cell,
     wilson_cell,
 )
 from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, commands_of, name_of, variant_of
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction import paper
 from reproduction.blind import without_inequalities
-from reproduction.cells import accuracy_cells
+from reproduction.cells import accuracy_cells, updates_cell
 from reproduction.paper import TEST_SIZES
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours, table_2
 

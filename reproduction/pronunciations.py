@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from oneofmany.evaluation.record import SUBSETS, Subset
 from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.pictures.themes import Chart, Theme
-from oneofmany.report.cells import SAME_ACCURACY, Runs, commands, count_cell, training_cell, updates_cell, with_interval
+from oneofmany.report.cells import SAME_ACCURACY, Runs, commands, count_cell, training_cell, with_interval
 from oneofmany.report.grid import OBJECTIVES, Grid, name_of, over_dev, summarise, summary_of
 from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.cells import updates_cell
 from reproduction.forest import draw_differences, image
 from reproduction.ours import on
 from reproduction.paired import (

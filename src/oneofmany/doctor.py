@@ -136,10 +136,10 @@ def _training_step(device: str) -> Facts:
 
 
 def _weights() -> Facts:
-    from oneofmany import bundled_networks
     from oneofmany.problems import TASKS
+    from oneofmany.solving import bundled
 
-    others = [path.stem for path in bundled_networks()]
+    others = sorted(path.stem for path in bundled("any").parent.glob("*.safetensors"))
     return {name: _safely(_weights_of, name) for name in dict.fromkeys([*TASKS, *others])}
 
 

@@ -76,12 +76,6 @@ def training_cell(records: Sequence[Record]) -> Cell:
     return Cell(", ".join([f"{mean:,.0f} s", *sorted({r.device for r in records} - {""})]), {"seconds": mean})
 
 
-def updates_cell(records: Sequence[Record]) -> Cell:
-    """``9,000``: the updates that were made, mean over seeds; empty if no record says it."""
-    updates = [record.updates for record in records if record.updates is not None]
-    return number_cell(float(np.mean(updates)) if updates else None, ",.0f")
-
-
 def against(runs: Runs, others: Runs) -> Cell:
     """McNemar's p between the first two runs with the same seed and data."""
     by_seed = {record.seed: (record, evaluation) for record, evaluation in others}
