@@ -171,6 +171,9 @@ def test_hard_sudokus(call, tmp_path):
         code, _, err = call(*command, "--out", "x", *extra)
         assert code == 2
         assert "leave out --clues, --size, --givens and --split-by" in err
+    code, _, err = call("data", "sudoku", "--pairs", "--split", "dev", "--queries", 6, "--out", "x")
+    assert code == 2
+    assert "--pairs says how puzzles are rated" in err
 
 
 def test_count_futoshiki_in_both_forms(call, tmp_path):

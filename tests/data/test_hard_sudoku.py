@@ -44,6 +44,14 @@ def test_ratings_are_in_the_range_and_those_of_the_command(parts):
         assert (part.rating == rate(part.puzzle, seed=1).rating).all()
 
 
+def test_ratings_after_pairs():
+    made = hard_puzzles(8, "train", (5, 500), seed=1, pairs=True)
+    assert ((made.rating >= 5) & (made.rating <= 500)).all()
+    assert (made.rating == rate(made.puzzle, seed=1, pairs=True).rating).all()
+    assert (count(sudoku(), made.puzzle, limit=2) == 1).all()
+    assert build_hard_sudoku(2, "train", (5, 500), seed=1, pairs=True).built["pairs"]
+
+
 def test_splits_share_no_grid_class_and_no_chain(parts):
     classes = {}
     for split, part in parts.items():

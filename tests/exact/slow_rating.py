@@ -1,5 +1,6 @@
 """The rating's search, written plainly with sets: the oracle of the compiled one."""
 
+from itertools import combinations
 from random import Random
 
 UNITS = [
@@ -69,10 +70,35 @@ def singles(candidates):
     return True
 
 
-def search(candidates, draw, limit=2):
+def locked_and_pairs(candidates):
+    """Remove what locked candidates, naked pairs and hidden pairs exclude, in place; whether anything was removed."""
+    before = sum(map(len, candidates))
+    for unit in UNITS:
+        for value in range(1, 10):
+            places = {cell for cell in unit if value in candidates[cell]}
+            for other in UNITS:
+                if places <= set(other):
+                    for cell in set(other) - set(unit):
+                        candidates[cell].discard(value)
+        for a, b in combinations(unit, 2):
+            if len(candidates[a] | candidates[b]) == 2:
+                for cell in set(unit) - {a, b}:
+                    candidates[cell] -= candidates[a] | candidates[b]
+        for pair in combinations(range(1, 10), 2):
+            places = [cell for cell in unit if candidates[cell] & set(pair)]
+            if len(places) == 2:
+                for cell in places:
+                    candidates[cell] &= set(pair)
+    return sum(map(len, candidates)) < before
+
+
+def search(candidates, draw, limit=2, pairs=False):
     """The number of values tried and of solutions found."""
-    if not singles(candidates):
-        return 0, 0
+    while True:
+        if not singles(candidates):
+            return 0, 0
+        if not pairs or not locked_and_pairs(candidates):
+            break
     blank = [cell for cell in range(81) if len(candidates[cell]) > 1]
     if not blank:
         return 0, 1
@@ -85,6 +111,6 @@ def search(candidates, draw, limit=2):
         value = left.pop(draw(len(left)))
         branch = [set(values) for values in candidates]
         branch[cell] = {value}
-        more, solutions = search(branch, draw, limit - found)
+        more, solutions = search(branch, draw, limit - found, pairs)
         tried, found = tried + 1 + more, found + solutions
     return tried, found

@@ -23,11 +23,12 @@ def minimal():
     return make_minimal(sudoku(), random_grids(sudoku(), 30, rng), rng)
 
 
-def test_the_same_draws_try_the_same_values(minimal):
+@pytest.mark.parametrize("pairs", [False, True])
+def test_the_same_draws_try_the_same_values(minimal, pairs):
     for puzzle in [*minimal[:8], HARDEST, SINGLES, np.zeros(81, np.uint8)]:
         draw = seeded(5, puzzle.tolist())
-        slow = [search(candidates_of(puzzle.tolist()), draw) for _ in range(2)]
-        fast = rate(puzzle[None], searches=2, seed=5)
+        slow = [search(candidates_of(puzzle.tolist()), draw, pairs=pairs) for _ in range(2)]
+        fast = rate(puzzle[None], searches=2, seed=5, pairs=pairs)
         assert fast.rating[0] == sum(tried for tried, _ in slow) / 2
         assert fast.solutions[0] == slow[-1][1]
 
@@ -40,8 +41,9 @@ def test_the_same_draws_on_any_givens(minimal, data):
     for cell in data.draw(st.lists(st.integers(0, 80), max_size=4)):
         puzzle[cell] = data.draw(st.integers(0, 9))
     draw = seeded(1, puzzle.tolist())
-    fast = rate(puzzle[None], searches=1, seed=1)
-    tried, solutions = search(candidates_of(puzzle.tolist()), draw)
+    pairs = data.draw(st.booleans())
+    fast = rate(puzzle[None], searches=1, seed=1, pairs=pairs)
+    tried, solutions = search(candidates_of(puzzle.tolist()), draw, pairs=pairs)
     assert (fast.rating[0], fast.solutions[0]) == (tried, solutions)
     assert solutions == count(sudoku(), puzzle[None], limit=2)[0]
 
@@ -75,7 +77,7 @@ def test_the_search_lists_all_solutions(minimal):
         fewer[np.flatnonzero(puzzle)[:2]] = 0
         expected = solve(sudoku(), fewer[None], limit=500).solutions
         assert start(fewer, stack[0])
-        assert compiled(stack, 500, ENDLESS, random, grids)[1] == len(expected)
+        assert compiled(stack, 500, ENDLESS, random, grids, False)[1] == len(expected)
         if len(expected) < 500:
             assert set(map(bytes, grids[: len(expected)])) == set(map(bytes, expected))
 

@@ -336,7 +336,7 @@ def test_hard_sudokus_differ_in_data_steps_and_curriculum():
             *("recipe", "network.steps", "network.test_steps", "burn_in", "curriculum", "reveal"),
             *("first.updates", "evaluate_every"),
         }
-        assert data_of(hard.recipe) == ("sudoku-hard-train", "sudoku-hard-dev")
+        assert data_of(hard.recipe) == ("sudoku-hard-train", "sudoku-extreme-dev")
     minloss = recipe("sudoku-hard/minloss/equivariant")
     carry = recipe("sudoku-hard/minloss/equivariant/carry")
     assert carry.windows * carry.network.steps == 2 * minloss.network.steps

@@ -117,6 +117,7 @@ def sudoku(
     givens: Annotated[tuple[int, int] | None, option("LOW HIGH", "17 34 with --clues, 22 34 without")] = None,
     split_by: Literal["grid-class", "puzzle"] = "grid-class",
     rating: Annotated[tuple[float, float] | None, option("LOW HIGH", "puzzles of any rating")] = None,
+    pairs: Flag = False,
     reduced: Flag = False,
     force: Flag = False,
     shards: Shards = None,
@@ -145,6 +146,7 @@ def sudoku(
         rating: generate minimal 9x9 puzzles with ratings in this range (see `oneofmany rate`), spread over it on a
             logarithmic scale; 1000 is extreme. MS queries lack one given of such a puzzle. Not with --clues, --size,
             --givens or --split-by.
+        pairs: with --rating: rate by searches that use locked candidates and pairs too.
         reduced: sizes above 9, with --givens: remove cells of a grid one by one while a search proves that the solution
             is unique, instead of showing random cells; so fewer givens are enough (about 96 of 256, 300 of 625).
         force: overwrite an existing file.
@@ -156,6 +158,8 @@ def sudoku(
         raise ValueError(
             "--rating generates 9x9 puzzles from random grids: leave out --clues, --size, --givens and --split-by"
         )
+    if pairs and rating is None:
+        raise ValueError("--pairs says how puzzles are rated: give a range of ratings with --rating LOW HIGH")
     _check_place(shards, jobs, place)
     if reduced and (rating is not None or clues is not None or size <= 9 or givens is None or split_by != "grid-class"):
         raise ValueError(
@@ -165,7 +169,8 @@ def sudoku(
     if shards is not None:
         arguments = {"queries": queries, "split": split, "seed": seed, "ms_queries": ms_queries, "listed": listed}
         if rating is not None:
-            _save_in_shards("hard_sudoku", arguments | {"rating": rating}, shards, jobs, place, out, force)
+            arguments |= {"rating": rating, "pairs": pairs}
+            _save_in_shards("hard_sudoku", arguments, shards, jobs, place, out, force)
             return
         if reduced:
             arguments |= {"size": size, "givens": givens}
@@ -179,7 +184,9 @@ def sudoku(
         from oneofmany.data.hard_sudoku import build_hard_sudoku
 
         with progress() as tell:
-            hard = build_hard_sudoku(queries, split, rating, seed, ms_queries=ms_queries, listed=listed, progress=tell)
+            hard = build_hard_sudoku(
+                queries, split, rating, seed, ms_queries=ms_queries, listed=listed, pairs=pairs, progress=tell
+            )
         save(hard, out, force)
         return
     if reduced and givens is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from oneofmany.cli.options import Json, option
+from oneofmany.cli.options import Flag, Json, option
 from oneofmany.cli.reading import read_queries
 from oneofmany.cli.terminal import say
 from oneofmany.problems import TASKS
@@ -20,6 +20,7 @@ def rate(
     *,
     searches: int = 8,
     seed: int = 0,
+    pairs: Flag = False,
     as_json: Json = False,
 ) -> int:
     """Rate 9x9 Sudokus: the number of values that a search has to try, 0 if singles are enough.
@@ -35,6 +36,8 @@ def rate(
         query: a puzzle as text, a file of puzzles (docs/reading.md lists the formats), or - for standard input.
         searches: a rating is the mean over this many random searches.
         seed: random seed; the same seed gives the same ratings.
+        pairs: searches also use locked candidates and naked and hidden pairs, before they branch. This rating says more
+            about how hard a puzzle is for the network.
         as_json: print one JSON object per puzzle, with its line.
     """
     if task != "sudoku":
@@ -51,7 +54,7 @@ def rate(
     from oneofmany.exact import rate as rate_puzzles
 
     rows = np.stack([values for _, values in puzzles]) if puzzles else np.zeros((0, 81), np.uint8)
-    rated = rate_puzzles(rows, searches=searches, seed=seed)
+    rated = rate_puzzles(rows, searches=searches, seed=seed, pairs=pairs)
     for (line, values), rating, solutions in zip(puzzles, rated.rating, rated.solutions, strict=True):
         givens = int((values > 0).sum())
         if as_json:

@@ -67,6 +67,7 @@ def build_hard_sudoku(
     *,
     ms_queries: int | None = None,
     listed: int | None = None,
+    pairs: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -84,11 +85,20 @@ def build_hard_sudoku(
         seed: the same seed gives the same bytes, with any number of threads.
         ms_queries: how many queries have several solutions; half by default.
         listed: list a fair sample of at most this many solutions; by default 5 in training, otherwise all.
+        pairs: rate by searches that use locked candidates and pairs too.
         threads: the number of threads; by default one per core.
         progress: called with the name of the current stage, how much of it is done, and how much there is in all.
     """
     source = HardSource(
-        queries, split, rating, seed, ms_queries=ms_queries, listed=listed, threads=threads, progress=progress
+        queries,
+        split,
+        rating,
+        seed,
+        ms_queries=ms_queries,
+        listed=listed,
+        pairs=pairs,
+        threads=threads,
+        progress=progress,
     )
     return build(source, seed)
 
@@ -107,6 +117,7 @@ class HardSource:
         *,
         ms_queries: int | None = None,
         listed: int | None = None,
+        pairs: bool = False,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -116,7 +127,7 @@ class HardSource:
         self.problem, self.quotas = sudoku(), [queries - multiple, multiple]
         self.listed = LISTED_IN_TRAINING if listed is None and split == "train" else listed
         self.split: Split = split
-        self.rating, self.threads = rating, threads
+        self.rating, self.pairs, self.threads = rating, pairs, threads
         self.tell = progress or (lambda what, done, of: None)
         self.built: dict[str, Any] = {
             "builder": "hard_sudoku",
@@ -128,13 +139,14 @@ class HardSource:
             "listed": self.listed,
             "source": "minimal puzzles from local searches over the rating",
             "seed": seed,
+            **({"pairs": True} if pairs else {}),
         }
 
     def draw(self, quotas: Sequence[int], seed: Seed, distinct: Distinct) -> Drawn:
         """Draw queries until both quotas are full."""
         one, multiple = quotas
         wanted = one + multiple
-        source = _Source(self.split, self.rating, seed, self.threads, self.tell)
+        source = _Source(self.split, self.rating, seed, self.pairs, self.threads, self.tell)
         with closing(source.chains):
             while True:
                 puzzles = source.first(wanted)
@@ -164,13 +176,14 @@ def hard_puzzles(
     rating: RatingRanges,
     seed: int = 0,
     *,
+    pairs: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> RatedPuzzles:
     """Make minimal 9x9 puzzles with ratings from lowest to highest; arguments as in ``build_hard_sudoku``."""
     if number < 1:
         raise ValueError(f"number: expected at least 1 puzzle, got {number}")
-    source = _Source(split, rating, seed, threads, progress or (lambda what, done, of: None))
+    source = _Source(split, rating, seed, pairs, threads, progress or (lambda what, done, of: None))
     with closing(source.chains):
         return source.first(number)
 
@@ -179,7 +192,13 @@ class _Source:
     """Makes puzzles, one chain after the other. Every chain has its own seed, and their puzzles are taken in order."""
 
     def __init__(
-        self, split: Split | None, rating: RatingRanges, seed: Seed, threads: int | None, tell: Progress
+        self,
+        split: Split | None,
+        rating: RatingRanges,
+        seed: Seed,
+        pairs: bool,
+        threads: int | None,
+        tell: Progress,
     ) -> None:
         if split is not None and split not in SPLITS:
             raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
@@ -191,7 +210,7 @@ class _Source:
         # Splits never share a chain: their puzzles would be of different grid classes but alike.
         first, *rest = (seed,) if isinstance(seed, int) else seed
         self.entropy = (first % 2**63, 0 if split is None else 1 + SPLITS.index(split), *rest)
-        self.tell = tell
+        self.pairs, self.tell = pairs, tell
         self.chains = in_order(self._chain, threads or usable_cores())
         self.parts: list[RatedPuzzles] = []
         self.of_class: Counter[bytes] = Counter()
@@ -230,13 +249,13 @@ class _Source:
         target = rng.uniform(np.log1p(low), np.log1p(high))
         puzzle, grid = (np.empty((STEPS, 81), np.uint8) for _ in range(2))
         estimate = np.empty(STEPS)
-        rows = np.arange(climb(np.uint64(rng.integers(1, 2**63)), STEPS, target, puzzle, grid, estimate))
+        rows = np.arange(climb(np.uint64(rng.integers(1, 2**63)), STEPS, target, self.pairs, puzzle, grid, estimate))
         # An estimate is the mean of few searches, so puzzles close to the range are rated too.
         rows = rows[(estimate[rows] >= 0.8 * low) & (estimate[rows] <= 1.2 * high)]
         key = canonical_sudoku(grid[rows])
         inside = in_split(key, self.split)
         rows, key = rows[inside], key[inside]
-        exact = rate(puzzle[rows], seed=self.entropy[0], threads=1).rating
+        exact = rate(puzzle[rows], seed=self.entropy[0], threads=1, pairs=self.pairs).rating
         fits = (exact >= low) & (exact <= high)
         # The last puzzles come first: a chain ends closer to its target than it starts.
         found = RatedPuzzles(puzzle[rows[fits]], key[fits], exact[fits]).take(slice(None, None, -1))

@@ -7,8 +7,8 @@ import numpy as np
 from oneofmany.data.dataset import Dataset
 from oneofmany.problems import Problem
 
-SEARCHES = 4
-"""Searches per query: enough to sort queries, and half of what a rating takes."""
+SEARCHES = 2
+"""Searches per query: enough to sort queries."""
 
 
 def has_ratings(problem: Problem) -> bool:
@@ -17,9 +17,12 @@ def has_ratings(problem: Problem) -> bool:
 
 
 def ratings_of(data: Dataset) -> np.ndarray:
-    """Return float64 [Q] (see ``oneofmany.exact.rate``); the rating of an MS query ends at its second solution."""
+    """Return float64 [Q]: ratings by searches with locked candidates and pairs (see ``oneofmany.exact.rate``).
+
+    These tell apart what is hard for a network. The rating of an MS query ends at its second solution.
+    """
     from oneofmany.exact import rate  # numba: evaluation does without it
 
     if not has_ratings(data.problem):
         raise ValueError(f"only 9x9 Sudokus have a rating, got {data.problem}")
-    return rate(data.query, searches=SEARCHES).rating
+    return rate(data.query, searches=SEARCHES, pairs=True).rating

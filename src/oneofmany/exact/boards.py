@@ -1,4 +1,4 @@
-"""A search over 9x9 Sudokus with singles only, compiled with numba: the search that rates puzzles.
+"""A search over 9x9 Sudokus with singles, or also with locked candidates and pairs: the search that rates puzzles.
 
 A state is a uint32 array [STATE]. Word 16 * band + digit holds the places that are open to a digit in three rows: bit
 10 * row + column. The tenth bit of a row is a guard that is always 0, so that rows can be subtracted in one operation.
@@ -39,7 +39,24 @@ def _peers() -> np.ndarray:
     return np.stack([(shared * BIT * (band == BAND)).sum(1) for band in range(3)], 1).astype(np.uint32)
 
 
+def _units() -> np.ndarray:
+    """Return int64 [27, 9]: the cells of the rows, the columns and the boxes."""
+    cells = np.arange(81).reshape(9, 9)
+    boxes = cells.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)
+    return np.concatenate([cells, cells.T, boxes])
+
+
+def _meetings() -> np.ndarray:
+    """Return int64 [M, 4]: two units that share three cells, and as bits which cells of each they share."""
+    shared = (UNITS[:, None, :, None] == UNITS[None, :, None, :]).any(3)  # unit, other unit, cell of the unit
+    bits = (shared << np.arange(9)).sum(2)
+    pairs = np.argwhere(shared.sum(2) == 3)
+    return np.stack([*pairs.T, bits[pairs[:, 0], pairs[:, 1]], bits[pairs[:, 1], pairs[:, 0]]], 1)
+
+
 PEERS = _peers()
+UNITS = _units()
+MEETINGS = _meetings()
 
 
 @njit(cache=True, nogil=True)
@@ -144,6 +161,57 @@ def singles(state, found):
 
 
 @njit(cache=True, nogil=True)
+def _remove(state, cell, digit):
+    """Close a cell to a digit; returns whether it was open."""
+    word = 16 * BAND[cell] + digit
+    was_open = state[word] & BIT[cell] != 0
+    state[word] &= ~BIT[cell]
+    return was_open
+
+
+@njit(cache=True, nogil=True)
+def eliminate(state):
+    """Remove candidates once by locked candidates, naked pairs and hidden pairs; returns whether there were any.
+
+    Repeated until it returns False, it ends in the same state for any order, as singles do.
+    """
+    digits = np.zeros(81, np.int64)  # the digits that are open to a cell, as bits
+    places = np.zeros((27, 9), np.int64)  # the cells of a unit that are open to a digit, as bits
+    for unit in range(27):
+        for slot in range(9):
+            cell = UNITS[unit, slot]
+            for digit in range(9):
+                if state[16 * BAND[cell] + digit] & BIT[cell]:
+                    digits[cell] |= 1 << digit
+                    places[unit, digit] |= 1 << slot
+    changed = False
+    for i in range(len(MEETINGS)):
+        unit, other, here, there = MEETINGS[i]
+        for digit in range(9):
+            # All places of the digit in one unit are shared, so the other unit has it there too.
+            if not places[unit, digit] & ~here and places[other, digit] & ~there:
+                for slot in range(9):
+                    if (places[other, digit] & ~there) >> slot & 1:
+                        changed |= _remove(state, UNITS[other, slot], digit)
+    for unit in range(27):
+        for a in range(9):
+            for b in range(a):
+                naked = digits[UNITS[unit, a]]
+                if naked == digits[UNITS[unit, b]] and number_of_bits(np.uint64(naked)) == 2:
+                    for slot in range(9):
+                        for digit in range(9):
+                            if slot != a and slot != b and naked >> digit & 1:
+                                changed |= _remove(state, UNITS[unit, slot], digit)
+                hidden = places[unit, a]  # here a and b are digits
+                if hidden == places[unit, b] and number_of_bits(np.uint64(hidden)) == 2:
+                    for slot in range(9):
+                        for digit in range(9):
+                            if digit != a and digit != b and hidden >> slot & 1:
+                                changed |= _remove(state, UNITS[unit, slot], digit)
+    return changed
+
+
+@njit(cache=True, nogil=True)
 def _fewest(state, fewest):
     """Write the blank cells with the fewest candidates to uint32 [3]."""
     for number in range(2, 10):
@@ -187,13 +255,13 @@ def _draw_cell(state, fewest, random):
 
 
 @njit(cache=True, nogil=True)
-def search(stack, limit, most, random, grids):
+def search(stack, limit, most, random, grids, pairs):
     """Search from the state ``stack[0]`` for up to ``limit`` solutions; returns values tried and solutions found.
 
-    After all singles it branches on a random cell among those with the fewest candidates, and tries its values in
-    random order. It gives up after ``most`` values: the number of values is then more than ``most``. stack: uint32
-    [DEPTH, STATE], scratch. random: uint64 [1], the state of the generator. grids: uint8 [G, 81], filled with the first
-    solutions found, values 1..9.
+    After all singles, and locked candidates and pairs too if ``pairs``, it branches on a random cell among those
+    with the fewest candidates, and tries its values in random order. It gives up after ``most`` values: the number
+    of values is then more than ``most``. stack: uint32 [DEPTH, STATE], scratch. random: uint64 [1], the state of
+    the generator. grids: uint8 [G, 81], filled with the first solutions found, values 1..9.
     """
     found = np.empty(48, np.uint32)
     fewest = np.empty(3, np.uint32)
@@ -203,6 +271,8 @@ def search(stack, limit, most, random, grids):
     while True:
         state = stack[level]
         outcome = singles(state, found)
+        while pairs and outcome == STABLE and eliminate(state):
+            outcome = singles(state, found)
         if outcome == STABLE:
             cell = _draw_cell(state, fewest, random)
             cells[level] = cell

@@ -75,16 +75,16 @@ def _make_minimal(puzzle, s):
         start(puzzle, s.stack[0])
         # The given is needed if there is a solution with another value in its cell.
         s.stack[0, 16 * BAND[cell] + np.int64(value) - 1] &= ~BIT[cell]
-        if search(s.stack, 1, ENDLESS, s.random, s.none)[1]:
+        if search(s.stack, 1, ENDLESS, s.random, s.none, False)[1]:
             puzzle[cell] = value
 
 
 @njit(cache=True, nogil=True)
-def _rate(puzzle, searches, s):
+def _rate(puzzle, searches, pairs, s):
     tried = 0
     for _ in range(searches):
         start(puzzle, s.stack[0])
-        tried += search(s.stack, 2, ENDLESS, s.random, s.none)[0]
+        tried += search(s.stack, 2, ENDLESS, s.random, s.none, pairs)[0]
     return tried / searches
 
 
@@ -101,13 +101,13 @@ def _exchange(puzzle, proposal, s):
     proposal[s.order[0]] = 0
     if uniform(s.random) * 3 < ENOUGH_GIVENS - number:
         start(proposal, s.stack[0])
-        search(s.stack, 1, ENDLESS, s.random, s.drawn)
+        search(s.stack, 1, ENDLESS, s.random, s.drawn, False)
         cell = below(s.random, 81)
         while proposal[cell]:
             cell = below(s.random, 81)
         proposal[cell] = s.drawn[0, cell]
     start(proposal, s.stack[0])
-    return search(s.stack, LISTED + 1, ENDLESS, s.random, s.listed)[1]
+    return search(s.stack, LISTED + 1, ENDLESS, s.random, s.listed, False)[1]
 
 
 @njit(cache=True, nogil=True)
@@ -135,19 +135,20 @@ def _accepts(change, s):
 
 
 @njit(cache=True, nogil=True)
-def climb(seed, steps, target, puzzles, grids, ratings):
+def climb(seed, steps, target, pairs, puzzles, grids, ratings):
     """Walk from a random minimal puzzle towards log(1 + rating) = ``target``; returns the number of accepted puzzles.
 
-    seed: uint64, not 0. puzzles, grids: uint8 [N, 81] and ratings: float64 [N], N >= steps; filled with the accepted
-    puzzles, their solutions and estimates of their ratings.
+    seed: uint64, not 0. pairs: whether the searches that rate use locked candidates and pairs. puzzles, grids:
+    uint8 [N, 81] and ratings: float64 [N], N >= steps; filled with the accepted puzzles, their solutions and
+    estimates of their ratings.
     """
     s = _scratch(seed)
     puzzle, proposal = np.zeros(81, np.uint8), np.empty(81, np.uint8)
     start(puzzle, s.stack[0])
-    search(s.stack, 1, ENDLESS, s.random, s.drawn)
+    search(s.stack, 1, ENDLESS, s.random, s.drawn, False)
     puzzle[:] = s.drawn[0]
     _make_minimal(puzzle, s)
-    score = _score(_rate(puzzle, SEARCHES, s), target)
+    score = _score(_rate(puzzle, SEARCHES, pairs, s), target)
     accepted = 0
     for _ in range(steps):
         solutions = _exchange(puzzle, proposal, s)
@@ -157,7 +158,7 @@ def climb(seed, steps, target, puzzles, grids, ratings):
         for i in range(min(TRIED, _single_out(puzzle, proposal, solutions, s))):
             cell, value = s.pairs[i] // 10, s.pairs[i] % 10
             proposal[cell] = value
-            promise = _score(_rate(proposal, 1, s), target)
+            promise = _score(_rate(proposal, 1, pairs, s), target)
             proposal[cell] = 0
             if promise > best:
                 best, picked = promise, s.pairs[i]
@@ -166,7 +167,7 @@ def climb(seed, steps, target, puzzles, grids, ratings):
         cell, value = picked // 10, picked % 10
         proposal[cell] = value
         _make_minimal(proposal, s)
-        rating = _rate(proposal, SEARCHES, s)
+        rating = _rate(proposal, SEARCHES, pairs, s)
         if _accepts(_score(rating, target) - score, s):
             puzzle[:] = proposal
             score = _score(rating, target)

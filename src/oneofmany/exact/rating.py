@@ -30,7 +30,14 @@ class Ratings:
     solutions: np.ndarray
 
 
-def rate(puzzles: np.ndarray, *, searches: int = SEARCHES, seed: int = 0, threads: int | None = None) -> Ratings:
+def rate(
+    puzzles: np.ndarray,
+    *,
+    searches: int = SEARCHES,
+    seed: int = 0,
+    threads: int | None = None,
+    pairs: bool = False,
+) -> Ratings:
     """Rate 9x9 Sudokus: the mean number of values that a search to exhaustion tries, 0 if singles are enough.
 
     A search puts naked and hidden singles until there are none. Then it draws a cell among those with the fewest
@@ -43,6 +50,8 @@ def rate(puzzles: np.ndarray, *, searches: int = SEARCHES, seed: int = 0, thread
         searches: the number of searches per puzzle.
         seed: random seed of the searches.
         threads: the number of threads; by default one per core.
+        pairs: search with locked candidates and naked and hidden pairs too, which come after singles; then the rating
+            is 0 if these are enough.
     """
     puzzles = np.asarray(puzzles)
     if puzzles.ndim != 2 or puzzles.shape[1] != 81 or not np.issubdtype(puzzles.dtype, np.integer):
@@ -56,7 +65,7 @@ def rate(puzzles: np.ndarray, *, searches: int = SEARCHES, seed: int = 0, thread
 
     def part(first: int) -> None:
         rows = slice(first, first + CHUNK)
-        _rate(puzzles[rows], searches, np.uint64(seed % 2**63), tried[rows], solutions[rows])
+        _rate(puzzles[rows], searches, np.uint64(seed % 2**63), pairs, tried[rows], solutions[rows])
 
     with ThreadPoolExecutor(threads or usable_cores()) as pool:
         list(pool.map(part, range(0, len(puzzles), CHUNK)))
@@ -73,7 +82,7 @@ def mixed(state, value):
 
 
 @njit(cache=True, nogil=True)
-def _rate(puzzles, searches, seed, tried, solutions):
+def _rate(puzzles, searches, seed, pairs, tried, solutions):
     """Fill in int64 [Q]: the values tried in all searches, and the solutions found in the last."""
     stack = np.empty((DEPTH, STATE), np.uint32)
     none = np.empty((0, 81), np.uint8)
@@ -84,5 +93,5 @@ def _rate(puzzles, searches, seed, tried, solutions):
             random[0] = mixed(random[0], puzzles[q, cell])
         for _ in range(searches):
             if start(puzzles[q], stack[0]):
-                values, solutions[q] = search(stack, 2, MOST_VALUES, random, none)
+                values, solutions[q] = search(stack, 2, MOST_VALUES, random, none, pairs)
                 tried[q] += values

@@ -10,7 +10,7 @@ from oneofmany.recipes.base import Recipe, changed
 from oneofmany.recipes.ours import ours
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
 
-DATA = ("sudoku-hard-train", "sudoku-hard-dev")
+DATA = ("sudoku-hard-train", "sudoku-extreme-dev")
 MS_SHARE = 0.25
 """The share of MS queries in a batch, as in the data; a search ends at a second solution, so they count as easy."""
 LONGER = {"network.steps": 32, "network.test_steps": 1024, "burn_in": (0, 32, 64, 160)}
@@ -24,7 +24,7 @@ def hard(objective: ObjectiveName, *, checker: bool = False) -> Settings:
         objective,
         12_000,
         recipe=f"sudoku-hard/{objective}/equivariant{'-checker' * checker}",
-        curriculum=(0.4, 0.65),
+        curriculum=(0.5, 0.8),
         reveal=0.3,
         discover=checker,
         spare_settled=objective in CHOOSING and not checker,

@@ -139,7 +139,7 @@ class Settings:
     the loss is the mean over all windows. Memory is that of one window."""
     curriculum: tuple[float, float] | None = None
     """Curriculum over the rating of 9x9 Sudokus: the mean place of a batch among the training queries sorted by
-    rating, from 0 (easiest) to 1, at the first and the last update of a phase, and linearly in between.
+    rating (after pairs), from 0 (easiest) to 1, at the first and the last update of a phase, and linearly in between.
     0.5 is uniform. None: no curriculum."""
     discover: bool = False
     """Add a valid answer of the network to the listed solutions of its query, for this update only."""
