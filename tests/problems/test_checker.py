@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneofmany.problems import Problem, Rule, futoshiki, nqueens, sudoku
+from oneofmany.problems.tasks.colouring import colouring
 
 
 def queens_valid(columns):
@@ -171,6 +172,11 @@ def test_bad_queries_and_relations():
     "build",
     [
         lambda: nqueens(0),
+        lambda: nqueens("8"),
+        lambda: futoshiki(None),
+        lambda: sudoku(9.0),
+        lambda: sudoku("3", "3"),
+        lambda: colouring("16"),
         lambda: futoshiki(26),
         lambda: futoshiki(3, [(0, 9)]),
         lambda: futoshiki(3, [(1, 1)]),

@@ -16,7 +16,7 @@ import numpy as np
 from oneofmany.problems.givens import Conflict, describe
 from oneofmany.problems.problem import Problem
 from oneofmany.problems.tasks.lines import Line, TextError
-from oneofmany.problems.tasks.task import NO_RELATIONS, Found, Paint, Query, Task, only_query, plain
+from oneofmany.problems.tasks.task import NO_RELATIONS, Found, Paint, Query, Task, only_query, plain, whole
 
 KIND = "edge"
 MOST_NODES = 10_000
@@ -31,10 +31,8 @@ DIMACS = re.compile(r"\s*([cpen])(\s.*)?")
 @lru_cache(maxsize=512)
 def colouring(size: int = 16, colours: int = COLOURS) -> Problem:
     """Return the problem of graphs with ``size`` nodes; the edges are the relations of a query."""
-    if not 1 <= size <= MOST_NODES:
-        raise ValueError(f"nodes: expected 1 to {MOST_NODES:,}, got {size}")
-    if not 1 <= colours <= 255:
-        raise ValueError(f"colours: expected 1 to 255, got {colours}")
+    size = whole(size, MOST_NODES, f"nodes: expected 1 to {MOST_NODES:,}")
+    colours = whole(colours, 255, "colours: expected 1 to 255")
     return Problem("colouring", size, size, colours, (), {"colours": colours}, relation_kind=KIND, relation="!=")
 
 

@@ -25,7 +25,18 @@ from oneofmany.problems.tasks.grids import (
 )
 from oneofmany.problems.tasks.lines import Line, TextError, is_border
 from oneofmany.problems.tasks.spaces import spaces_as_blanks
-from oneofmany.problems.tasks.task import NO_RELATIONS, SYMBOLS, Found, Paint, Query, Task, only_query, plain, symbol
+from oneofmany.problems.tasks.task import (
+    NO_RELATIONS,
+    SYMBOLS,
+    Found,
+    Paint,
+    Query,
+    Task,
+    only_query,
+    plain,
+    symbol,
+    whole,
+)
 
 KIND = "inequality"
 SIGNS = "^vV∧∨"
@@ -45,8 +56,7 @@ def futoshiki(size: int, inequalities: Iterable[tuple[int, int]] = ()) -> Proble
 
 @lru_cache(maxsize=64)
 def _futoshiki(n: int, inequalities: tuple[tuple[int, int], ...]) -> Problem:
-    if not 1 <= n <= len(SYMBOLS):
-        raise ValueError(f"size: expected a Futoshiki of 1 to {len(SYMBOLS)} values, got {n}")
+    n = whole(n, len(SYMBOLS), f"size: expected a Futoshiki of 1 to {len(SYMBOLS)} values")
     choice = np.arange(n**3).reshape(n, n, n)  # row, column, value
     rules = (
         lines("cell", choice.reshape(-1, n))

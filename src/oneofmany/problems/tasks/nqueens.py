@@ -14,7 +14,18 @@ from oneofmany.problems.rules import lines
 from oneofmany.problems.tasks.grids import Grid, Row, cells_of, grids_of, rows_of, without_dashes
 from oneofmany.problems.tasks.lines import BARS, Line, TextError
 from oneofmany.problems.tasks.spaces import spaces_as_blanks
-from oneofmany.problems.tasks.task import BLANKS, NO_RELATIONS, SYMBOLS, Found, Paint, Query, Task, only_query, plain
+from oneofmany.problems.tasks.task import (
+    BLANKS,
+    NO_RELATIONS,
+    SYMBOLS,
+    Found,
+    Paint,
+    Query,
+    Task,
+    only_query,
+    plain,
+    whole,
+)
 
 QUEENS = "Qq♛♕"
 MOST = 255
@@ -27,9 +38,7 @@ def nqueens(size: int) -> Problem:
     Every row and column holds exactly one queen (kind ``line``). Every diagonal and anti-diagonal of two or more cells
     holds at most one (kind ``diagonal``).
     """
-    if not 1 <= size <= MOST:
-        raise ValueError(f"size: expected 1 to {MOST} queens, got {size}")
-    n = size
+    n = whole(size, MOST, f"size: expected 1 to {MOST} queens")
     cell = np.arange(n * n).reshape(n, n)
     diagonals = [cell.diagonal(k) for k in range(2 - n, n - 1)] + [
         cell[:, ::-1].diagonal(k) for k in range(2 - n, n - 1)

@@ -14,7 +14,7 @@ from oneofmany.problems.rules import lines
 from oneofmany.problems.tasks.grids import Grid, Row
 from oneofmany.problems.tasks.lines import BARS
 from oneofmany.problems.tasks.square import boards_of, draw, format_line
-from oneofmany.problems.tasks.task import SYMBOLS, Query, Task, only_query, symbol
+from oneofmany.problems.tasks.task import SYMBOLS, Query, Task, only_query, symbol, whole
 
 
 @overload
@@ -35,6 +35,9 @@ def sudoku(
         size, box_rows, box_columns = None, size, columns[0]
     if box_rows is None and box_columns is None:
         return _sudoku(*box_shape(9 if size is None else size))
+    for name, number in (("size", size), ("box_rows", box_rows), ("box_columns", box_columns)):
+        if number is not None:
+            whole(number, len(SYMBOLS), f"{name}: expected 1 to {len(SYMBOLS)}")
     n = (box_rows or 0) * (box_columns or 0) if size is None else size
     rows = n // (box_columns or 1) if box_rows is None else box_rows
     of_box = n // max(rows, 1) if box_columns is None else box_columns
@@ -63,8 +66,7 @@ def _sudoku(box_rows: int, box_columns: int) -> Problem:
 
 def box_shape(n: int) -> tuple[int, int]:
     """Return the squarest box (rows, columns) of n cells, at least as wide as high: 6 -> (2, 3)."""
-    if not 1 <= n <= len(SYMBOLS):
-        raise ValueError(f"size: expected a Sudoku of 1 to {len(SYMBOLS)} values, got {n}")
+    n = whole(n, len(SYMBOLS), f"size: expected a Sudoku of 1 to {len(SYMBOLS)} values")
     rows = next(r for r in range(isqrt(n), 0, -1) if n % r == 0)
     return rows, n // rows
 

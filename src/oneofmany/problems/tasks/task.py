@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import signature
+from operator import index
 from typing import Any, Protocol
 
 import numpy as np
@@ -150,6 +151,17 @@ class Task:
         said = list(dict.fromkeys(self.explain(query.problem, conflict) for conflict in direct or found))
         more = f"; and {len(said) - MOST_NAMED:,} more" if len(said) > MOST_NAMED else ""
         return "; ".join(said[:MOST_NAMED]) + more or None
+
+
+def whole(number: object, most: int, expected: str) -> int:
+    """Return a size or another whole number from 1 to ``most``; ``expected`` begins the error if it is not one."""
+    try:
+        found = index(number)  # type: ignore[arg-type]
+    except TypeError:
+        found = 0
+    if not 1 <= found <= most:
+        raise ValueError(f"{expected}, got {number!r}")
+    return found
 
 
 def sized(problem: Callable[..., Problem]) -> Callable[..., Problem]:
