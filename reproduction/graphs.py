@@ -2,73 +2,82 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from oneofmany.data.graphs import SIZES
-from oneofmany.evaluation.record import Evaluation, Record
+from oneofmany.evaluation.record import Evaluation, Record, Scores
 from oneofmany.evaluation.scores import Score
-from oneofmany.report.cells import wilson_cell
-from oneofmany.report.grid import Grid, commands_of
+from oneofmany.report.cells import wilson_cell, with_interval
+from oneofmany.report.grid import Grid, commands_of, summarise
 from oneofmany.report.table import Cell, Table, columns
 from reproduction.runs import ours
 
+Row = tuple[Cell, ...]
 SOLVABLE = {3: (1_516, 2_059, 2_409, 2_781, 2_985), 5: (2, 654, 2_111, 2_984, 3_433)}
 """Colours -> the number of test graphs of every size that any published solver has coloured."""
 
 
-class Solved(NamedTuple):
-    """An evaluation on the graphs of one size: those coloured in one trajectory, and by any of the starts."""
-
-    evaluation: Evaluation
-    one: int
-    checked: int
-
-
-def solved(record: Record, colours: int, starts: int) -> dict[int, Solved]:
+def solved(record: Record, colours: int, starts: int) -> dict[int, Evaluation]:
     """The evaluations of a run with this many starts, by number of nodes."""
-    found = {}
-    for one in record.evaluations.values():
-        for nodes in SIZES:
-            if one.data.name == f"colouring-{colours}-size-{nodes}-test" and one.starts == starts:
-                checked = one.checked or one.scores
-                found[nodes] = Solved(one, one.scores.overall.correct, checked.overall.correct)
-    return found
+    names = {f"colouring-{colours}-size-{nodes}-test": nodes for nodes in SIZES}
+    every = record.evaluations.values()
+    return {names[one.data.name]: one for one in every if one.data.name in names and one.starts == starts}
 
 
-def _rows(record: Record, colours: int, starts: int) -> list[tuple[Cell, ...]]:
-    own = solved(record, colours, starts)
-    made = commands_of([record], [one.evaluation for one in own.values()])
-    ways = {"one trajectory": {nodes: one.one for nodes, one in own.items()}}
-    if starts > 1:
-        ways[f"any of {starts} starts, with the checker"] = {nodes: one.checked for nodes, one in own.items()}
+def _ways(starts: int) -> dict[str, Callable[[Evaluation], Scores | None]]:
+    """How starts become one answer."""
+    if starts == 1:
+        return {"one trajectory": lambda one: one.scores}
+    return {
+        "one trajectory": lambda one: one.scores,
+        f"{starts} starts, the network chooses": lambda one: one.chosen,
+        f"any of {starts} starts, with the checker": lambda one: one.checked,
+    }
+
+
+def _row(runs: dict[Record, dict[int, Evaluation]], colours: int, way: Callable[[Evaluation], Scores | None]) -> Row:
+    """The cells of runs that differ in the seed: every size that all of them were tested on, and all sizes together."""
     # A graph that published solvers have coloured and our searches have not is not in the file: not solved.
     published: dict[int, int] = dict(zip(SIZES, SOLVABLE[colours], strict=True))
-    totals = {nodes: max(published[nodes], one.evaluation.data.queries) for nodes, one in own.items()}
-    rows = []
-    for way, right in ways.items():
-        scores = {nodes: Score(right[nodes], totals[nodes]) for nodes in own}
-        every = Score(sum(right.values()), sum(totals.values())) if len(own) == len(SIZES) else None
-        cells = [wilson_cell(scores.get(nodes), made) for nodes in SIZES]
-        rows.append((Cell(record.recipe), Cell(way), *cells, wilson_cell(every, made)))
-    return rows
+    every = [nodes for nodes in SIZES if all(nodes in own for own in runs.values())]
+
+    def cell(sizes: Sequence[int]) -> Cell:
+        if not set(sizes) <= set(every):
+            return Cell()
+        scores = []
+        for own in runs.values():
+            found = [way(own[nodes]) for nodes in sizes]
+            right = sum(one.overall.correct for one in found if one is not None)
+            scores.append(Score(right, sum(max(published[nodes], own[nodes].data.queries) for nodes in sizes)))
+        made = commands_of(runs, [own[nodes] for own in runs.values() for nodes in sizes])
+        if len(scores) == 1:
+            return wilson_cell(scores[0], made)
+        shares = [(record, score.accuracy) for record, score in zip(runs, scores, strict=True)]
+        return with_interval(summarise(shares, [score.total for score in scores]), made)
+
+    return (*(cell([nodes]) for nodes in SIZES), cell(SIZES))
 
 
 def graph_table(grid: Grid, colours: int) -> Table:
-    """The runs that were evaluated on the graphs of RandCSPBench, size by size."""
-    rows: list[tuple[Cell, ...]] = []
+    """The runs that were evaluated on the graphs of RandCSPBench, size by size; seeds of a recipe are one row."""
+    rows: list[Row] = []
     own = ours(grid)
-    for record in sorted((*own.runs, *own.apart), key=lambda record: record.name):
-        tried = {evaluation.starts for evaluation in record.evaluations.values()}
-        for starts in sorted(tried):
-            if solved(record, colours, starts):
-                rows += _rows(record, colours, starts)
+    of_recipe: dict[str, list[Record]] = {}
+    for record in sorted((*own.runs, *own.apart), key=lambda record: (record.recipe, record.seed)):
+        of_recipe.setdefault(record.recipe, []).append(record)
+    for recipe, records in of_recipe.items():
+        for starts in sorted({one.starts for record in records for one in record.evaluations.values()}):
+            runs = {record: found for record in records if (found := solved(record, colours, starts))}
+            for way, scores_of in _ways(starts).items() if runs else ():
+                rows.append((Cell(recipe), Cell(str(len(runs))), Cell(way), *_row(runs, colours, scores_of)))
     return Table(
         f"colouring-{colours}",
         f"Graph colouring with {colours} colours: % of the solvable test graphs that were coloured",
-        columns(("recipe", "way"), (("nodes", (*map(str, SIZES), "all")),)),
+        columns(("recipe", "seeds", "way"), (("nodes", (*map(str, SIZES), "all")),)),
         tuple(rows),
-        "Brackets: Wilson's interval (95 %) over the graphs. Solvable: coloured by any published solver or by ours.",
-        labels=2,
+        "Mean over seeds. Brackets: 95 % interval over seeds, of one seed Wilson's interval over the graphs. Solvable: "
+        "coloured by any published solver or by ours.",
+        labels=3,
     )
 
 

@@ -17,8 +17,8 @@ def evaluation(nodes, queries, right, **more):
     return fake_evaluation(valid, total, givens, task="colouring", size=nodes, name=name, checksum=name, **more)
 
 
-def record(evaluations):
-    return settings(fake_record("colouring/minloss/equivariant", 42, evaluations, network="equivariant"))
+def record(evaluations, seed=42):
+    return settings(fake_record("colouring/minloss/equivariant", seed, evaluations, network="equivariant"))
 
 
 def test_percentages_are_of_the_graphs_that_published_solvers_colour():
@@ -28,24 +28,34 @@ def test_percentages_are_of_the_graphs_that_published_solvers_colour():
     (row,) = graph_table(Grid.of([record(found)]), 3).rows
     of = {nodes: max(published[nodes], queries[nodes]) for nodes in SIZES}
     shares = [100 * (1_000 + nodes) / of[nodes] for nodes in SIZES]
-    assert [cell.numbers["accuracy"] for cell in row[2:-1]] == pytest.approx(shares)
+    assert [cell.numbers["accuracy"] for cell in row[3:-1]] == pytest.approx(shares)
     assert of[128] == 2_781
     assert of[256] == 2_987
     assert row[-1].numbers["accuracy"] == pytest.approx(100 * (5_000 + sum(SIZES)) / sum(of.values()))
     assert row[0].commands == ()
-    assert row[2].commands
+    assert row[3].commands
 
 
 def test_starts_have_a_row_of_their_own_and_missing_sizes_no_sum():
-    valid = np.arange(100) < 60
-    several = {"starts": 8, "chosen": valid, "checked": np.arange(100) < 90}
+    several = {"starts": 8, "chosen": np.arange(100) < 80, "checked": np.arange(100) < 90}
     found = {"a": evaluation(16, 100, 50), "b": evaluation(16, 100, 60, **several)}
     rows = graph_table(Grid.of([record(found)]), 3).rows
-    assert [row[1].text for row in rows] == [
+    assert [row[2].text for row in rows] == [
         "one trajectory",
         "one trajectory",
+        "8 starts, the network chooses",
         "any of 8 starts, with the checker",
     ]
-    assert [row[2].numbers["accuracy"] * 1_516 / 100 for row in rows] == pytest.approx([50, 60, 90])
-    assert all(cell.text == "" for row in rows for cell in row[3:])
+    assert [row[3].numbers["accuracy"] * 1_516 / 100 for row in rows] == pytest.approx([50, 60, 80, 90])
+    assert all(cell.text == "" for row in rows for cell in row[4:])
     assert not graph_table(Grid.of([]), 5).filled
+
+
+def test_seeds_are_one_row():
+    right = {42: 50, 1729: 60, 3120: 70}
+    records = [record({"a": evaluation(16, 100, n)}, seed) for seed, n in right.items()]
+    (row,) = graph_table(Grid.of(records), 3).rows
+    assert [cell.text for cell in row[:3]] == ["colouring/minloss/equivariant", "3", "one trajectory"]
+    assert row[3].numbers["mean"] == pytest.approx(100 * 60 / 1_516)
+    assert row[3].numbers["low"] < row[3].numbers["mean"] < row[3].numbers["high"]
+    assert len(row[3].commands) == len({*row[3].commands}) >= 3
