@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+FEW_VALUES = 256
+"""With more values than this, `scatter_add_` is preferred to a kernel that compares every solution with every value."""
+
 
 def default_solutions_at_once(logits: Tensor) -> int | None:
     """Return how many listed solutions to look up together for logits `[T,B,R,V]`; None means all.
@@ -44,6 +47,10 @@ def look_up(
         kept: `[B,K,R]` bool, the variables that count; None: all.
         any_order: only for the gradient, see `without_checks`.
     """
+    if _has_kernels(table):
+        from . import pair_kernels
+
+        return pair_kernels.look_up(table, solutions, kept)
     steps, values = table.shape[0], table.shape[-1]
     sums = []
     for part, index in chunks(solutions, values, at_once):
@@ -91,6 +98,39 @@ class LookUp(torch.autograd.Function):
         return subtract_taken(zeros, solutions, -grad, ctx.at_once, ctx.any_order, kept), None, None, None, None
 
 
+def expected_minus_taken(
+    probabilities: Tensor,
+    solutions: Tensor,
+    weights: Tensor,
+    at_once: int | None,
+    any_order: bool,
+    kept: Tensor | None = None,
+) -> Tensor:
+    """Return the gradient of the pair losses, `probabilities * sum_k w_k - sum_k w_k [solution k takes the value]`.
+
+    Args:
+        probabilities: `[T,B,R,V]`; it is overwritten, unless the gradient itself is differentiated.
+        solutions: `[B,K,R]` int64. Values outside 0..V-1 (padding) are clamped.
+        weights: `[T,B,K]`.
+        at_once: solutions that are handled together.
+        any_order: whether the order of the sum does not matter.
+        kept: `[B,R]` or `[B,K,R]` bool, the variables that count; None: all.
+    """
+    if _kernel_adds(probabilities, any_order):
+        from . import pair_kernels
+
+        own = kept.unsqueeze(1).expand_as(solutions) if kept is not None and kept.dim() == 2 else kept
+        pair_kernels.subtract_taken(probabilities, solutions, weights, own, times_total=True)
+        return probabilities
+    own = per_solution(kept)
+    # With a mask of every solution, every variable has its own sum.
+    total = (weights.sum(-1).unsqueeze(-1) if own is None else per_variable(weights, own)).unsqueeze(-1)
+    in_place = not torch.is_grad_enabled()
+    result = probabilities.mul_(total) if in_place else probabilities * total
+    result = subtract_taken(result, solutions, weights, at_once, any_order, own)
+    return without(result, kept, in_place=in_place)
+
+
 def subtract_taken(
     result: Tensor,
     solutions: Tensor,
@@ -109,18 +149,17 @@ def subtract_taken(
         any_order: whether the order of the sum does not matter.
         kept: `[B,K,R]` bool, the variables that count; None: all.
     """
+    if _kernel_adds(result, any_order):
+        from . import pair_kernels
+
+        pair_kernels.subtract_taken(result, solutions, weights, kept)
+        return result
     if kept is not None:
         # What is left out is subtracted from value 0 and added there again, which is cheaper than one weight per entry.
         solutions = solutions.masked_fill(~kept, 0)
-    for_kernel = result.is_cuda and result.dtype == torch.float32 and result.numel() > 0 and not any_order
-    if for_kernel and not torch.is_grad_enabled() and _has_triton():
-        from . import pair_kernels
-
-        pair_kernels.subtract_taken(result, solutions, weights)
-    else:
-        for part, index in chunks(solutions, result.shape[-1], at_once):
-            index = index.expand(len(result), -1, -1, -1)
-            result.scatter_add_(-1, index, weights[..., part].neg().unsqueeze(-2).expand(index.shape))
+    for part, index in chunks(solutions, result.shape[-1], at_once):
+        index = index.expand(len(result), -1, -1, -1)
+        result.scatter_add_(-1, index, weights[..., part].neg().unsqueeze(-2).expand(index.shape))
     if kept is not None:
         result[..., 0] += per_variable(weights, ~kept)
     return result
@@ -130,6 +169,17 @@ def per_variable(weights: Tensor, kept: Tensor) -> Tensor:
     """Sum the weights `[T,B,K]` of the solutions that use a variable, `[T,B,R]`, by their masks `[B,K,R]`."""
     # In float64, since a GPU may be told to round the products of float32.
     return torch.einsum("tbk,bkr->tbr", weights.double(), kept.double()).to(weights.dtype)
+
+
+def _kernel_adds(result: Tensor, any_order: bool) -> bool:
+    """Return whether a kernel adds up the gradient `[T,B,R,V]`: always in a fixed order, and fast if V is small."""
+    return _has_kernels(result) and not (any_order and result.shape[-1] > FEW_VALUES)
+
+
+def _has_kernels(numbers: Tensor) -> bool:
+    """Return whether a GPU's kernels can take `numbers`; autograd, the compiler and fake tensors need operators."""
+    fits = type(numbers) is Tensor and numbers.is_cuda and numbers.dtype == torch.float32 and numbers.numel() > 0
+    return fits and not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _has_triton()
 
 
 @cache

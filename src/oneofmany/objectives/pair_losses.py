@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from .contract import SmoothedLoss, computing_type
-from .looking_up import LookUp, default_solutions_at_once, look_up, per_solution, per_variable, subtract_taken, without
+from .looking_up import LookUp, default_solutions_at_once, expected_minus_taken, look_up, per_solution, without
 from .validation import as_variable_mask, check_logits, expect, expect_device
 
 
@@ -87,7 +87,7 @@ class CategoricalNLL(NegativeLogLikelihood):
             which is a little faster.
         solutions_at_once: listed solutions that are looked up together. The largest temporary tensor has
             T * B * R * solutions_at_once numbers. None: as many as keep it within 16 million numbers or the size of
-            the logits, whichever is larger.
+            the logits, whichever is larger. A GPU's kernels (float32, with triton) need no such tensor.
     """
 
 
@@ -177,14 +177,8 @@ class _PairLosses(torch.autograd.Function):
         (grad,) = grad_outputs
         logits, solutions, kept = ctx.saved_tensors
         numbers = logits.to(grad.dtype)
-        own = per_solution(kept)
-        # With a mask of every solution, every variable has its own sum.
-        total = (grad.sum(-1).unsqueeze(-1) if own is None else per_variable(grad, own)).unsqueeze(-1)
         probabilities = numbers.sigmoid() if ctx.binary else _softmax(numbers)
-        # In place, unless the gradient itself is differentiated.
-        result = probabilities * total if torch.is_grad_enabled() else probabilities.mul_(total)
-        result = subtract_taken(result, solutions, grad, ctx.at_once, ctx.any_order, own)
-        result = without(result, kept, in_place=not torch.is_grad_enabled())
+        result = expected_minus_taken(probabilities, solutions, grad, ctx.at_once, ctx.any_order, kept)
         return result.to(logits.dtype), None, None, None, None, None
 
 
