@@ -1,0 +1,357 @@
+"""All steps of the equivariant network as CUDA kernels, for bfloat16 on a GPU.
+
+It computes the same function as ``steps.Step``, which is the reference. A step is two kernels: one over rules (pool,
+answer) and one over choices (gather the answers, update, normalise, read out, send again). The backward pass has two
+more. Relations of a query add one kernel each way. The state accumulates in float32, products take bfloat16, and their
+inputs are kept in bfloat16 for the backward pass. Weight gradients are products over all steps at the end.
+
+``kernels.cu`` is compiled when it is needed, by the compiler that comes with PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
+
+WARPS = {"choices_backward": 4, "relations_forward": 4, "relations_backward": 4}
+"""Warps of a block; 8 for the other kernels."""
+BLOCKS = {"choices_forward": 2, "choices_backward": 3, "rules_forward": 2, "rules_backward": 2}
+"""Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 4 for the other kernels."""
+TYPE = torch.bfloat16
+ROWS = 4096
+"""The least number of rows in a partial sum of weight gradients."""
+
+Widths = tuple[int, int, int]
+"""D, P and H: channels of a choice's state, pooled channels, hidden units."""
+
+
+class Kernels:
+    """The kernels for one GPU and these widths."""
+
+    def __init__(self, widths: Widths, device: torch.device) -> None:
+        from torch.cuda import _utils
+
+        D, P, H = widths
+        source = files("oneofmany.networks.equivariant").joinpath("kernels.cu").read_text()
+        names = ["choices_forward", "choices_backward", "rules_forward", "rules_backward"]
+        names += ["relations_forward", "relations_backward"]
+        options = ["-std=c++17", *(f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True))]
+        with torch.cuda.device(device):
+            code, _ = _utils._nvrtc_compile(source, names[0], nvcc_options=options)
+            self.functions: Any = _utils._cuda_load_module(code, names)
+        self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
+        weights = 2 * (3 * D * H + D * P)  # of the kernels over choices; those over rules have 8 * P * H bytes
+        self.memory = max(weights + 4 * (2 * D + 2 * H + P), 8 * P * H)
+
+    def launch(self, name: str, blocks: int, *arguments: Tensor | int) -> None:
+        """Run a kernel on the current stream."""
+        threads = 32 * WARPS.get(name, 8)
+        self.functions[name]((blocks, 1, 1), (threads, 1, 1), list(arguments), self.memory)
+
+    def blocks(self, name: str, tiles: int) -> int:
+        """Return the number of blocks for a number of tiles."""
+        return max(1, min(-(-tiles // WARPS.get(name, 8)), BLOCKS.get(name, 4) * self.multiprocessors))
+
+
+@cache
+def kernels(widths: Widths, device: torch.device) -> Kernels:
+    """Return the kernels, which are compiled once."""
+    return Kernels(widths, device)
+
+
+@cache
+def _parts(counts: tuple[tuple[int, int], ...], blocks: int, device: torch.device) -> Tensor:
+    """Which rules a block handles, int32 [N, 5]: first rule, rules, kind, number of the block, blocks of this kind.
+
+    Args:
+        counts: (kind, number of rules) in the order of the rules.
+        blocks: about how many there should be.
+        device: of the table.
+    """
+    rows, first, total = [], 0, sum(count for _, count in counts)
+    for kind, count in counts:
+        share = -(-blocks * count // total)
+        rows += [(first, count, kind, number, share) for number in range(share)]
+        first += count
+    return torch.tensor(rows, dtype=torch.int32, device=device)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind."""
+
+    members: Tensor
+    real: Tensor
+    rules: Tensor
+    slot: Tensor
+    spread: Tensor
+    gather: Tensor
+    counts: tuple[tuple[int, int], ...]
+
+
+_TABLES: WeakKeyDictionary[RuleTables, dict[tuple[str, ...], _Tables]] = WeakKeyDictionary()
+
+
+def _tables(tables: RuleTables, kinds: tuple[str, ...]) -> _Tables:
+    known = _TABLES.setdefault(tables, {})
+    if kinds not in known:
+        known[kinds] = _Tables(
+            tables.members.int().contiguous(),
+            tables.real.int().contiguous(),
+            tables.rules.int().contiguous(),
+            tables.slot.int().contiguous(),
+            tables.spread.weight.float().contiguous(),
+            tables.spread.back_weight.float().contiguous(),
+            tuple((kinds.index(name), count) for name, count in tables.kinds if count),
+        )
+    return known[kinds]
+
+
+@dataclass(frozen=True, eq=False)
+class _Relations:
+    """A batch's relations a < b for the kernels. End i is variable a of relation i, or b of relation i - M.
+
+    Args:
+        ends: int32 [B, 2 * M], the variable of each end, -1 for padding.
+        of_variable: int32 [R, 2 * M, B], the ends at each variable, padded with -1.
+        most: int32 [1], the largest number of ends at one variable.
+        kind: index of the relations' kind of rules.
+        values: V.
+    """
+
+    ends: Tensor
+    of_variable: Tensor
+    most: Tensor
+    kind: int
+    values: int
+
+
+def _relations(tables: RelationTables, block: Any, choices: int) -> _Relations:
+    at = tables.ends.bool()  # [B, 2M, R]
+    present = at.any(2)
+    ends = torch.where(present, at.int().argmax(2), -1).int()
+    place = (at.cumsum(1) - 1).clamp_min(0)  # number of earlier ends at the same variable
+    listed = torch.full((at.shape[2], at.shape[1] + 1, len(at)), -1, dtype=torch.int32, device=ends.device)
+    number = torch.arange(at.shape[1], dtype=torch.int32, device=ends.device)[None, :, None].expand(at.shape)
+    # Ends at other variables go to an extra last place, which is cut off.
+    place = torch.where(at, place, at.shape[1])
+    listed.scatter_(1, place.permute(2, 1, 0), number.permute(2, 1, 0))
+    most = at.sum(1).amax().int().reshape(1)
+    return _Relations(
+        ends.contiguous(),
+        listed[:, :-1].contiguous(),
+        most,
+        block.kinds.index(block.relation_kind),
+        choices // tables.variables,
+    )
+
+
+def run_steps(
+    step: Any,
+    state: Tensor,
+    query: Tensor,
+    tables: RuleTables,
+    relations: RelationTables | None,
+    steps: int,
+    every_step: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return logits [T, C, B] (T = 1, the last step's only, if not every_step) and the last state [C, B, width].
+
+    Args:
+        step: the network's ``Step``.
+        state: float32 [C, B, width].
+        query: the embedded query [C, B, width].
+        tables: of the problem, or of all queries of the batch, one after the other.
+        relations: of the batch, or None.
+        steps: number of steps.
+        every_step: whether to return the logits of all steps.
+    """
+    block = step.block
+    weights = (block.choice.weight, block.choice.bias, block.rule, block.update.weight, block.update.bias, step.readout)
+    prepared = _tables(tables, block.kinds)
+    related = None if relations is None else _relations(relations, block, len(state))
+    if torch.is_grad_enabled():
+        logits, last = _Steps.apply(state, query, *weights, prepared, related, steps)
+        return logits if every_step else logits[-1:], last
+    return _Pass(weights, prepared, related, steps, keep=False, every_step=every_step).forward(state, query)
+
+
+class _Steps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, query: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        *weights, tables, relations, steps = rest
+        ctx.passed = _Pass(weights, tables, relations, steps, keep=True, every_step=True)
+        return ctx.passed.forward(state, query)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        grad_logits, grad_last = grad_outputs
+        gradients = ctx.passed.backward(grad_logits.float().contiguous(), grad_last.float())
+        ctx.passed = None
+        return *gradients, None, None, None
+
+
+class _Pass:
+    """One forward pass and, if its tensors are kept, its backward pass."""
+
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        tables: _Tables,
+        relations: _Relations | None,
+        steps: int,
+        keep: bool,
+        every_step: bool,
+    ) -> None:
+        self.choice, self.choice_bias, self.rule, self.update, self.update_bias, self.readout = weights
+        # Weights as inputs of 16-bit products.
+        self.choices, self.rules, self.updates = (w.to(TYPE).contiguous() for w in (self.choice, self.rule, self.update))
+        self.tables, self.related = tables, relations
+        self.steps, self.keep, self.every_step = steps, keep, every_step
+        self.device = self.choice.device
+        self.widths = (self.choice.shape[1], self.rule.shape[1] // 2, self.rule.shape[2] // 2)
+        self.kernels = kernels(self.widths, self.device)
+
+    def _new(self, *shape: int, dtype: torch.dtype = TYPE) -> Tensor:
+        return torch.empty(shape, device=self.device, dtype=dtype)
+
+    def _by_choices(self, name: str, C: int, B: int, *arguments: Tensor | int) -> None:
+        """Launch a kernel over choices."""
+        self.kernels.launch(name, self.kernels.blocks(name, _tiles(C, B)), *arguments)
+
+    def _by_rules(self, name: str, B: int, before: Sequence[Tensor | int], after: Sequence[Tensor | int]) -> None:
+        """Launch a kernel over rules; the table of its parts is between the arguments."""
+        t = self.tables
+        blocks = self.kernels.blocks(name, sum(_tiles(count, B) for _, count in t.counts))
+        parts = _parts(t.counts, blocks, self.device)
+        self.kernels.launch(name, len(parts), *before, t.members.shape[1], parts, *after)
+
+    def _by_relations(self, name: str, *arguments: Tensor | int) -> None:
+        """Launch a kernel over queries and relations."""
+        r = self.related
+        assert r is not None
+        B, ends = r.ends.shape
+        blocks = self.kernels.blocks(name, B * ends // 2)
+        at_last = (int(self.keep),) if name == "relations_forward" else ()
+        self.kernels.launch(name, blocks, *arguments, r.ends, B, ends // 2, r.values, *at_last)
+
+    def _lists(self, relayed: Tensor) -> tuple[Tensor | int, ...]:
+        """The arguments with which kernels over choices find a variable's relations; placeholders if there are none."""
+        r, t = self.related, self.tables
+        return (relayed, t.rules, t.rules, 0, 1) if r is None else (relayed, r.of_variable, r.most, r.ends.shape[1], r.values)
+
+    def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits [T, C, B] and the last state."""
+        t, keep, (_, P, H) = self.tables, self.keep, self.widths
+        (C, B, D), G = state.shape, len(t.members)
+        slots = self.steps if keep else 1
+        ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
+        self.query = query.to(TYPE).contiguous()
+        self.x = self._new(slots + keep, C, B, D)
+        self.pooled, self.winners = self._new(slots, G, B, 2 * P), self._new(slots, G, B, P, dtype=torch.int16)
+        self.gate, self.scale = self._new(slots, C, B, 2 * H), self._new(slots, C, B, dtype=torch.float32)
+        related = (slots, B, ends // 2, values)
+        self.related_pooled = self._new(*related, 2 * P)
+        self.related_winners = self._new(*related, P, dtype=torch.int16)
+        spoken, answers, relayed = self._new(C, B, P), self._new(G, B, 2 * H), self._new(B, ends, values, 2 * H)
+        logits = self._new(self.steps if self.every_step else 1, C, B, dtype=torch.float32)
+        state = state.float().clone(memory_format=torch.contiguous_format)
+
+        self.x[0].copy_(state + self.query)
+        bias = self.choice_bias[:P].to(TYPE)
+        torch.addmm(bias, self.x[0].view(-1, D), self.choices[:P].t(), out=spoken.view(-1, P))
+        for step in range(self.steps):
+            at = step if keep else 0
+            self._by_rules(
+                "rules_forward",
+                B,
+                (spoken, self.rules, t.members, t.real),
+                (self.pooled[at], self.winners[at], answers, B, int(keep)),
+            )
+            if self.related is not None:
+                kept = self.related_pooled[at], self.related_winners[at]
+                self._by_relations("relations_forward", spoken, self.rules[self.related.kind], *kept, relayed)
+            self._by_choices(
+                "choices_forward", C, B, state, self.query, answers, t.rules, t.spread, t.rules.shape[1],
+                *self._lists(relayed), self.choices, self.choice_bias, self.updates, self.update_bias, self.readout,
+                self.x[at + keep], spoken, self.gate[at], self.scale[at], logits[step if self.every_step else 0], B, C,
+                int(keep), int(step == self.steps - 1),
+            )  # fmt: skip
+        return logits, state
+
+    def backward(self, grad_logits: Tensor, grad_last: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of the state, the query and the weights."""
+        t, steps, (_, P, H) = self.tables, self.steps, self.widths
+        (_, C, B, D), G = self.x.shape, len(t.members)
+        ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
+        grad_state = grad_last.clone(memory_format=torch.contiguous_format)
+        grad_own = self._new(steps, C, B, P + 2 * H)  # of a choice's output to its rules and to its own gates
+        grad_moved, hidden = self._new(steps, C, B, D), self._new(steps, C, B, H)
+        grad_pooled, grad_answers = self._new(G, B, 2 * P), self._new(steps, G, B, 2 * H)
+        grad_related, grad_relayed = self._new(steps, B, ends // 2, values, 2 * H), self._new(B, ends, values, P)
+
+        def by_choices(step: int) -> None:
+            """Back through what was sent after a step, then through its update; step -1 has no update."""
+            at, after = max(step, 0), min(step + 1, steps - 1)
+            self._by_choices(
+                "choices_backward", C, B, grad_state, grad_logits[at], self.scale[at], self.x[step + 1], self.query,
+                self.gate[at], self.winners[after], grad_pooled, t.rules, t.slot, t.rules.shape[1],
+                *self._lists(grad_relayed), self.choices, self.updates, self.readout, grad_own[after], grad_moved[at],
+                grad_own[at], hidden[at], B, C, int(step == steps - 1), int(step < 0),
+            )  # fmt: skip
+
+        for step in reversed(range(steps)):
+            by_choices(step)
+            self._by_rules(
+                "rules_backward", B, (grad_own[step], self.rules, t.members, t.gather), (grad_answers[step], grad_pooled, B)
+            )
+            if self.related is not None:
+                weight, winners = self.rules[self.related.kind], self.related_winners[step]
+                self._by_relations("relations_backward", grad_own[step], weight, winners, grad_related[step], grad_relayed)
+        by_choices(-1)
+
+        grad_own_sum = grad_own.sum(0, dtype=torch.float32)
+        grad_query = (grad_own_sum.view(C * B, -1) @ self.choice).view(C, B, D)
+        grad_rule = torch.zeros(self.rule.shape, device=self.device)
+        # Not index_add_, which adds in no fixed order on a GPU.
+        counts = [count for _, count in t.counts]
+        of_kinds = (part.split(counts, 1) for part in (self.pooled, grad_answers))
+        for (kind, _), pooled, answers in zip(t.counts, *of_kinds, strict=True):
+            grad_rule[kind] += _outer(pooled, answers)
+        if self.related is not None:
+            grad_rule[self.related.kind] += _outer(self.related_pooled, grad_related)
+        grad_readout = _outer(self.x[1:], grad_logits.to(TYPE)[..., None])[:, 0]
+        grad_readout -= (self.query * grad_logits.sum(0)[..., None]).sum((0, 1))
+        return (
+            grad_state,
+            grad_query,
+            _outer(grad_own, self.x[:-1]),
+            grad_own_sum.sum((0, 1)),
+            grad_rule,
+            _outer(grad_moved, hidden),
+            grad_moved.sum((0, 1, 2), dtype=torch.float32),
+            grad_readout,
+        )
+
+
+def _tiles(items: int, B: int) -> int:
+    return -(-items // 16) if B == 1 else items * -(-B // 16)
+
+
+def _outer(a: Tensor, b: Tensor) -> Tensor:
+    """float32 [m, n]: the sum over all rows of a[.., m] * b[.., n]; in parts, and in a fixed order."""
+    a, b = a.flatten(1, -2), b.flatten(1, -2)  # [T, rows, m] and [T, rows, n]
+    parts = next(n for n in range(max(1, a.shape[1] // ROWS), 0, -1) if a.shape[1] % n == 0)
+    a, b = (x.unflatten(1, (parts, -1)).flatten(0, 1) for x in (a, b))
+    return torch.bmm(a.mT, b).sum(0, dtype=torch.float32)

@@ -1,0 +1,769 @@
+// The steps of the equivariant network in bfloat16: one warp handles 16 queries of one choice or rule, all in registers.
+//
+// A tile [16, W] lies in a warp as the matrix units hold it: lane 4 * g + t has rows g and g + 8. Which column a register
+// holds is free, if products and weights agree; `column` makes those of a lane contiguous in memory. D, P and H are
+// defined by the compiler's options.
+
+
+#ifndef EMULATED  // the tests run all of this on a CPU
+
+// ---- the device -----------------------------------------------------------------------------------------------------
+
+extern __shared__ uint4 memory_of_block[];
+__device__ __forceinline__ void* shared_memory() { return memory_of_block; }
+__device__ __forceinline__ int thread() { return threadIdx.x; }
+__device__ __forceinline__ int threads() { return blockDim.x; }
+__device__ __forceinline__ int block() { return blockIdx.x; }
+__device__ __forceinline__ int blocks() { return gridDim.x; }
+__device__ __forceinline__ void synchronise() { __syncthreads(); }
+__device__ __forceinline__ float low_half(unsigned x) { return __uint_as_float(x << 16); }
+__device__ __forceinline__ float high_half(unsigned x) { return __uint_as_float(x & 0xffff0000u); }
+__device__ __forceinline__ unsigned pack(float low, float high) {
+    unsigned x;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+    return x;
+}
+template <typename T> __device__ __forceinline__ T from_lane(T x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
+__device__ __forceinline__ float across(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.f, 1.f + __expf(-x)); }
+__device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
+__device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+// Of two packed numbers each; `above` gives all ones or zeros.
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
+    unsigned x;
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
+    return x;
+}
+__device__ __forceinline__ unsigned smaller(unsigned a, unsigned b) {
+    unsigned x;
+    asm("min.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
+    return x;
+}
+__device__ __forceinline__ unsigned above(unsigned a, unsigned b) {
+#if __CUDA_ARCH__ >= 900
+    unsigned x;
+    asm("set.gt.u32.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
+    return x;
+#else
+    return (low_half(a) > low_half(b) ? 0xffffu : 0) | (high_half(a) > high_half(b) ? 0xffff0000u : 0);
+#endif
+}
+__device__ __forceinline__ unsigned pick(unsigned mask, unsigned a, unsigned b) { return (mask & a) | (~mask & b); }
+
+#endif
+
+constexpr unsigned LOWEST = 0xff80, NO_SLOT = 127;  // minus infinity as bfloat16; of no choice
+
+// ---- tiles ----------------------------------------------------------------------------------------------------------
+
+// Contiguous columns of a lane.
+template <int W> constexpr int OWN = W / 4 < 8 ? W / 4 : 8;
+
+// The column of register pair `n`, element `j`, of the lanes with t.
+template <int W> __device__ int column(int n, int t, int j) {
+    constexpr int pairs = OWN<W> / 2;
+    return n / pairs * 4 * OWN<W> + t * OWN<W> + n % pairs * 2 + j;
+}
+
+// A lane's two rows of a tile: 16 queries of one item (a choice or a rule) or, of a single query, 16 items.
+struct Place {
+    int lane, t, item[2], query[2];
+    long long row[2];  // item * B + query
+    bool inside[2];
+};
+
+__device__ int tiles_of(int items, int B) { return B == 1 ? (items + 15) / 16 : items * ((B + 15) / 16); }
+
+__device__ Place place_of(int tile, int first, int items, int B) {
+    Place p;
+    p.lane = thread() % 32;
+    p.t = p.lane % 4;
+    #pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int i = p.lane / 4 + 8 * r;
+        const int item = B == 1 ? 16 * tile + i : tile % items, query = B == 1 ? 0 : 16 * (tile / items) + i;
+        p.inside[r] = item < items && query < B;
+        p.item[r] = first + (item < items ? item : items - 1);
+        p.query[r] = query < B ? query : B - 1;
+        p.row[r] = (long long)p.item[r] * B + p.query[r];
+    }
+    return p;
+}
+
+// Two rows of 16-bit numbers, packed in pairs: from [row * stride + offset].
+template <int W> struct Packed {
+    unsigned v[W / 8][2];
+    __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
+        constexpr int pairs = OWN<W> / 2;
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            #pragma unroll
+            for (int q = 0; q < W / 8 / pairs; q++) {
+                const unsigned short* at = from + row[r] * stride + column<W>(q * pairs, t, 0);
+                if (pairs == 4) {
+                    uint4 x = *reinterpret_cast<const uint4*>(at);
+                    v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y; v[q * pairs + 2][r] = x.z; v[q * pairs + 3][r] = x.w;
+                } else {
+                    uint2 x = *reinterpret_cast<const uint2*>(at);
+                    v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y;
+                }
+            }
+    }
+    __device__ void store(unsigned short* to, const Place& p, int stride) const {
+        constexpr int pairs = OWN<W> / 2;
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            if (p.inside[r])
+                #pragma unroll
+                for (int q = 0; q < W / 8 / pairs; q++) {
+                    unsigned short* at = to + p.row[r] * stride + column<W>(q * pairs, p.t, 0);
+                    if (pairs == 4)
+                        *reinterpret_cast<uint4*>(at) = make_uint4(v[q * pairs][r], v[q * pairs + 1][r], v[q * pairs + 2][r], v[q * pairs + 3][r]);
+                    else
+                        *reinterpret_cast<uint2*>(at) = make_uint2(v[q * pairs][r], v[q * pairs + 1][r]);
+                }
+    }
+};
+
+template <int W> struct Tile {
+    float v[W / 8][4];  // row g: 0 and 1, row g + 8: 2 and 3
+    __device__ void fill(const float* bias, int t) {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++)
+            #pragma unroll
+            for (int j = 0; j < 2; j++) v[n][j] = v[n][2 + j] = bias[column<W>(n, t, j)];
+    }
+    __device__ void zero() {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++) v[n][0] = v[n][1] = v[n][2] = v[n][3] = 0.f;
+    }
+    __device__ void add(const float* from, const Place& p) {
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            #pragma unroll
+            for (int n = 0; n < W / 8; n += 2) {
+                float4 x = *reinterpret_cast<const float4*>(from + p.row[r] * W + column<W>(n, p.t, 0));
+                v[n][2 * r] += x.x; v[n][2 * r + 1] += x.y; v[n + 1][2 * r] += x.z; v[n + 1][2 * r + 1] += x.w;
+            }
+    }
+    __device__ void add(const Packed<W>& x, float first, float second) {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++)
+            #pragma unroll
+            for (int r = 0; r < 2; r++) {
+                v[n][2 * r] += (r ? second : first) * low_half(x.v[n][r]);
+                v[n][2 * r + 1] += (r ? second : first) * high_half(x.v[n][r]);
+            }
+    }
+    __device__ void store(float* to, const Place& p) const {
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            if (p.inside[r])
+                #pragma unroll
+                for (int n = 0; n < W / 8; n += 2)
+                    *reinterpret_cast<float4*>(to + p.row[r] * W + column<W>(n, p.t, 0)) =
+                        make_float4(v[n][2 * r], v[n][2 * r + 1], v[n + 1][2 * r], v[n + 1][2 * r + 1]);
+    }
+    __device__ Packed<W> packed() const {
+        Packed<W> x;
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++)
+            #pragma unroll
+            for (int r = 0; r < 2; r++) x.v[n][r] = pack(v[n][2 * r], v[n][2 * r + 1]);
+        return x;
+    }
+};
+
+// ---- products -------------------------------------------------------------------------------------------------------
+
+// Weights as the matrix units read them: fragments of 16 x 8, 32 lanes each.
+template <int K, int N> struct Weights {
+    uint2 v[K / 16][N / 8][32];
+    // Entry (k, n) is at from[k * of_k + n * of_n]; all threads of the block share the work.
+    __device__ void arrange(const unsigned short* from, int of_k, int of_n) {
+        for (int i = thread(); i < K / 16 * (N / 8) * 32; i += threads()) {
+            int lane = i % 32, n8 = i / 32 % (N / 8), k16 = i / 32 / (N / 8);
+            int n = column<N>(n8, lane / 4 / 2, lane / 4 % 2);
+            unsigned half[2];
+            for (int h = 0; h < 2; h++) {
+                unsigned first = from[column<K>(2 * k16 + h, lane % 4, 0) * of_k + n * of_n];
+                unsigned second = from[column<K>(2 * k16 + h, lane % 4, 1) * of_k + n * of_n];
+                half[h] = first | second << 16;
+            }
+            v[k16][n8][lane] = make_uint2(half[0], half[1]);
+        }
+    }
+};
+
+template <int K, int N> __device__ void multiply(Tile<N>& sum, const Packed<K>& x, const Weights<K, N>& w, int lane) {
+    #pragma unroll
+    for (int k = 0; k < K / 16; k++)
+        #pragma unroll
+        for (int n = 0; n < N / 8; n++) {
+            uint2 b = w.v[k][n][lane];
+            mma(sum.v[n], x.v[2 * k][0], x.v[2 * k][1], x.v[2 * k + 1][0], x.v[2 * k + 1][1], b.x, b.y);
+        }
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+
+// The sums over the columns of both rows, in all lanes of the rows.
+template <int W, typename F> __device__ void row_sums(float sums[2], F of) {
+    sums[0] = sums[1] = 0.f;
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++) sums[i / 2] += of(n, i);
+    #pragma unroll
+    for (int r = 0; r < 2; r++) {
+        sums[r] += across(sums[r], 1);
+        sums[r] += across(sums[r], 2);
+    }
+}
+
+// ---- one step -------------------------------------------------------------------------------------------------------
+
+struct Forward {
+    Weights<D, H> gate, value;
+    Weights<H, D> state;
+    Weights<D, P> spoken;
+    float gate_bias[H], value_bias[H], state_bias[D], spoken_bias[P], readout[D];
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
+    float* state, const unsigned short* query, const unsigned short* answers, const int* rules, const float* spread,
+    int degree, const unsigned short* relayed, const int* of_variable, const int* most, int ends, int V,
+    const unsigned short* choice, const float* choice_bias, const unsigned short* update, const float* update_bias,
+    const float* readout, unsigned short* new_x, unsigned short* spoken, unsigned short* gate, float* scale, float* logits,
+    int B, int C, int keep, int last
+) {
+    Forward& w = *reinterpret_cast<Forward*>(shared_memory());
+    w.gate.arrange(choice + P * D, 1, D);
+    w.value.arrange(choice + (P + H) * D, 1, D);
+    w.state.arrange(update, 1, H);
+    w.spoken.arrange(choice, 1, D);
+    for (int i = thread(); i < H; i += threads()) w.gate_bias[i] = choice_bias[P + i], w.value_bias[i] = choice_bias[P + H + i];
+    for (int i = thread(); i < D; i += threads()) w.state_bias[i] = update_bias[i], w.readout[i] = readout[i];
+    for (int i = thread(); i < P; i += threads()) w.spoken_bias[i] = choice_bias[i];
+    synchronise();
+    const int at_most = ends ? *most : 0;  // ends at a variable
+    const int tiles = tiles_of(C, B), warps = threads() / 32;
+    for (int tile = block() * warps + thread() / 32; tile < tiles; tile += blocks() * warps) {
+        const Place p = place_of(tile, 0, C, B);
+        Packed<D> seen, asked;
+        {
+            Tile<D> before;
+            before.zero();
+            before.add(state, p);
+            asked.load(query, p.row, D, p.t);
+            before.add(asked, 1.f, 1.f);
+            seen = before.packed();
+        }
+        Packed<H> hidden;
+        {
+            Tile<H> gates, values;
+            gates.fill(w.gate_bias, p.t);
+            values.fill(w.value_bias, p.t);
+            for (int j = 0; j < degree; j++) {
+                const float shares[2] = {spread[p.item[0] * degree + j], spread[p.item[1] * degree + j]};
+                if (shares[0] == 0.f && shares[1] == 0.f) continue;
+                long long row[2];
+                #pragma unroll
+                for (int r = 0; r < 2; r++) row[r] = (long long)rules[p.item[r] * degree + j] * B + p.query[r];
+                Packed<H> told, also;
+                told.load(answers, row, 2 * H, p.t);
+                also.load(answers + H, row, 2 * H, p.t);
+                gates.add(told, shares[0], shares[1]);
+                values.add(also, shares[0], shares[1]);
+            }
+            for (int e = 0; e < at_most; e++)
+                #pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const int end = of_variable[(long long)(p.item[r] / V * ends + e) * B + p.query[r]];
+                    if (end < 0) continue;
+                    const long long relay = ((long long)p.query[r] * ends + end) * V + p.item[r] % V;
+                    const long long row[2] = {relay, relay};
+                    Packed<H> told, also;
+                    told.load(relayed, row, 2 * H, p.t);
+                    also.load(relayed + H, row, 2 * H, p.t);
+                    #pragma unroll
+                    for (int n = 0; n < H / 8; n++) {
+                        gates.v[n][2 * r] += low_half(told.v[n][r]);
+                        gates.v[n][2 * r + 1] += high_half(told.v[n][r]);
+                        values.v[n][2 * r] += low_half(also.v[n][r]);
+                        values.v[n][2 * r + 1] += high_half(also.v[n][r]);
+                    }
+                }
+            multiply(gates, seen, w.gate, p.lane);
+            multiply(values, seen, w.value, p.lane);
+            if (keep) {
+                gates.packed().store(gate, p, 2 * H);
+                values.packed().store(gate + H, p, 2 * H);
+            }
+            #pragma unroll
+            for (int n = 0; n < H / 8; n++)
+                #pragma unroll
+                for (int i = 0; i < 4; i++) gates.v[n][i] *= sigmoid(gates.v[n][i]) * values.v[n][i];
+            hidden = gates.packed();
+        }
+        Tile<D> moved;
+        moved.fill(w.state_bias, p.t);
+        moved.add(state, p);
+        multiply(moved, hidden, w.state, p.lane);
+        float sums[2];
+        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i]; });
+        const float mean[2] = {sums[0] / D, sums[1] / D};
+        #pragma unroll
+        for (int n = 0; n < D / 8; n++)
+            #pragma unroll
+            for (int i = 0; i < 4; i++) moved.v[n][i] -= mean[i / 2];
+        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * moved.v[n][i]; });
+        const float inverse[2] = {inverse_root(sums[0] / D + 1e-5f), inverse_root(sums[1] / D + 1e-5f)};
+        #pragma unroll
+        for (int n = 0; n < D / 8; n++)
+            #pragma unroll
+            for (int i = 0; i < 4; i++) moved.v[n][i] *= inverse[i / 2];
+        moved.store(state, p);
+        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * w.readout[column<D>(n, p.t, i % 2)]; });
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            if (p.t == 0 && p.inside[r]) {
+                logits[p.row[r]] = sums[r];
+                if (keep) scale[p.row[r]] = inverse[r];
+            }
+        if (last && !keep) continue;
+        asked.load(query, p.row, D, p.t);
+        moved.add(asked, 1.f, 1.f);
+        const Packed<D> again = moved.packed();
+        if (keep) again.store(new_x, p, D);
+        if (last) continue;
+        Tile<P> says;
+        says.fill(w.spoken_bias, p.t);
+        multiply(says, again, w.spoken, p.lane);
+        says.packed().store(spoken, p, P);
+    }
+}
+
+struct Backward {
+    Weights<P, D> spoken;
+    Weights<H, D> gate, value;
+    Weights<D, H> state;
+    float readout[D];
+};
+
+extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
+    float* grad_state, const float* grad_logits, const float* scale, const unsigned short* x, const unsigned short* query,
+    const unsigned short* gate, const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
+    const int* slot, int degree, const unsigned short* grad_relayed, const int* of_variable, const int* most, int ends, int V,
+    const unsigned short* choice, const unsigned short* update, const float* readout, unsigned short* grad_spoken,
+    unsigned short* grad_moved, unsigned short* grad_own, unsigned short* hidden, int B, int C, int last, int first
+) {
+    Backward& w = *reinterpret_cast<Backward*>(shared_memory());
+    w.spoken.arrange(choice, D, 1);
+    w.gate.arrange(choice + P * D, D, 1);
+    w.value.arrange(choice + (P + H) * D, D, 1);
+    w.state.arrange(update, H, 1);
+    for (int i = thread(); i < D; i += threads()) w.readout[i] = readout[i];
+    synchronise();
+    const int at_most = ends ? *most : 0;  // ends at a variable
+    constexpr int OUT = P + 2 * H;
+    const int tiles = tiles_of(C, B), warps = threads() / 32;
+    for (int tile = block() * warps + thread() / 32; tile < tiles; tile += blocks() * warps) {
+        const Place p = place_of(tile, 0, C, B);
+        Tile<D> grad;
+        grad.zero();
+        grad.add(grad_state, p);
+        if (!last) {
+            Tile<P> said;
+            said.zero();
+            for (int j = 0; j < degree; j++) {
+                const int slots[2] = {slot[p.item[0] * degree + j], slot[p.item[1] * degree + j]};
+                if (slots[0] < 0 && slots[1] < 0) continue;
+                long long row[2];
+                #pragma unroll
+                for (int r = 0; r < 2; r++) row[r] = (long long)rules[p.item[r] * degree + j] * B + p.query[r];
+                Packed<P> both, best, second;
+                both.load(winners, row, P, p.t);
+                best.load(grad_pooled, row, 2 * P, p.t);
+                second.load(grad_pooled + P, row, 2 * P, p.t);
+                #pragma unroll
+                for (int n = 0; n < P / 8; n++)
+                    #pragma unroll
+                    for (int r = 0; r < 2; r++) {  // a pair of slots is a 16-bit number: the winner's in the lower byte
+                        const unsigned of = both.v[n][r], own = slots[r];
+                        said.v[n][2 * r] += (of & 255) == own ? low_half(best.v[n][r]) : 0.f;
+                        said.v[n][2 * r] += (of >> 8 & 255) == own ? low_half(second.v[n][r]) : 0.f;
+                        said.v[n][2 * r + 1] += (of >> 16 & 255) == own ? high_half(best.v[n][r]) : 0.f;
+                        said.v[n][2 * r + 1] += (of >> 24) == own ? high_half(second.v[n][r]) : 0.f;
+                    }
+            }
+            for (int e = 0; e < at_most; e++)
+                #pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const int end = of_variable[(long long)(p.item[r] / V * ends + e) * B + p.query[r]];
+                    if (end < 0) continue;
+                    const long long relay = ((long long)p.query[r] * ends + end) * V + p.item[r] % V;
+                    const long long row[2] = {relay, relay};
+                    Packed<P> told;
+                    told.load(grad_relayed, row, P, p.t);
+                    #pragma unroll
+                    for (int n = 0; n < P / 8; n++) {
+                        said.v[n][2 * r] += low_half(told.v[n][r]);
+                        said.v[n][2 * r + 1] += high_half(told.v[n][r]);
+                    }
+                }
+            const Packed<P> sent = said.packed();
+            sent.store(grad_spoken, p, OUT);
+            multiply(grad, sent, w.spoken, p.lane);
+        }
+        if (!first) {
+            float of_logits[2], of_scale[2], sums[2], products[2];
+            #pragma unroll
+            for (int r = 0; r < 2; r++) of_logits[r] = grad_logits[p.row[r]], of_scale[r] = scale[p.row[r]];
+            {
+                Tile<D> made;
+                Packed<D> part;
+                made.zero();
+                part.load(x, p.row, D, p.t);
+                made.add(part, 1.f, 1.f);
+                part.load(query, p.row, D, p.t);
+                made.add(part, -1.f, -1.f);
+                #pragma unroll
+                for (int n = 0; n < D / 8; n++)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++) grad.v[n][i] += of_logits[i / 2] * w.readout[column<D>(n, p.t, i % 2)];
+                row_sums<D>(sums, [&](int n, int i) { return grad.v[n][i]; });
+                row_sums<D>(products, [&](int n, int i) { return grad.v[n][i] * made.v[n][i]; });
+                #pragma unroll
+                for (int n = 0; n < D / 8; n++)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        grad.v[n][i] = (grad.v[n][i] - sums[i / 2] / D - made.v[n][i] * (products[i / 2] / D)) * of_scale[i / 2];
+            }
+            Tile<H> back;
+            back.zero();
+            {
+                const Packed<D> moved = grad.packed();
+                moved.store(grad_moved, p, D);
+                multiply(back, moved, w.state, p.lane);
+            }
+            Packed<H> gates, values;
+            gates.load(gate, p.row, 2 * H, p.t);
+            values.load(gate + H, p.row, 2 * H, p.t);
+            Packed<H> made;
+            #pragma unroll
+            for (int n = 0; n < H / 8; n++)
+                #pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    float h[2], dg[2], dv[2];
+                    #pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        const float g = j ? high_half(gates.v[n][r]) : low_half(gates.v[n][r]);
+                        const float v = j ? high_half(values.v[n][r]) : low_half(values.v[n][r]);
+                        const float opened = sigmoid(g), d = back.v[n][2 * r + j];
+                        h[j] = g * opened * v;
+                        dg[j] = d * v * opened * (1 + g * (1 - opened));
+                        dv[j] = d * g * opened;
+                    }
+                    made.v[n][r] = pack(h[0], h[1]);
+                    gates.v[n][r] = pack(dg[0], dg[1]);
+                    values.v[n][r] = pack(dv[0], dv[1]);
+                }
+            made.store(hidden, p, H);
+            gates.store(grad_own + P, p, OUT);
+            values.store(grad_own + P + H, p, OUT);
+            multiply(grad, gates, w.gate, p.lane);
+            multiply(grad, values, w.value, p.lane);
+        }
+        grad.store(grad_state, p);
+    }
+}
+
+// ---- rules ----------------------------------------------------------------------------------------------------------
+
+// Which rules a block handles: all of one kind.
+struct Part {
+    int first, rules, kind, index, blocks;
+};
+
+// The two largest of a rule's choices, and in which slots they are.
+struct Pool {
+    Packed<P> best, next, slots, others;
+    __device__ void clear() {
+        #pragma unroll
+        for (int n = 0; n < P / 8; n++)
+            #pragma unroll
+            for (int r = 0; r < 2; r++) {
+                best.v[n][r] = next.v[n][r] = LOWEST | LOWEST << 16;
+                slots.v[n][r] = others.v[n][r] = NO_SLOT | NO_SLOT << 16;
+            }
+    }
+    // Of equal ones the first wins.
+    __device__ void take(const Packed<P>& said, unsigned slot, bool first, bool second, bool keep) {
+        #pragma unroll
+        for (int n = 0; n < P / 8; n++)
+            #pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const unsigned x = (r ? second : first) ? said.v[n][r] : LOWEST | LOWEST << 16;
+                if (keep) {
+                    const unsigned wins = above(x, best.v[n][r]), beats = above(x, next.v[n][r]);
+                    others.v[n][r] = pick(wins, slots.v[n][r], pick(beats, slot | slot << 16, others.v[n][r]));
+                    slots.v[n][r] = pick(wins, slot | slot << 16, slots.v[n][r]);
+                }
+                next.v[n][r] = larger(next.v[n][r], smaller(best.v[n][r], x));
+                best.v[n][r] = larger(best.v[n][r], x);
+            }
+    }
+    // The second of a single choice is 0; both slots become one number.
+    __device__ void end() {
+        #pragma unroll
+        for (int n = 0; n < P / 8; n++)
+            #pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const unsigned x = next.v[n][r];
+                next.v[n][r] = ((x & 0xffff) == LOWEST ? 0 : x & 0xffff) | (x >> 16 == LOWEST ? 0 : x & 0xffff0000);
+                slots.v[n][r] |= others.v[n][r] << 8;
+            }
+    }
+    __device__ void store(unsigned short* pooled, unsigned short* winners, const Place& p) const {
+        best.store(pooled, p, 2 * P);
+        next.store(pooled + P, p, 2 * P);
+        slots.store(winners, p, P);
+    }
+};
+
+struct Answering {
+    Weights<P, 2 * H> largest, second;
+    __device__ void arrange(const unsigned short* weight) {
+        largest.arrange(weight, 2 * H, 1);
+        second.arrange(weight + 2 * P * H, 2 * H, 1);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2) rules_forward(
+    const unsigned short* spoken, const unsigned short* weight, const int* members, const int* real, int width,
+    const Part* parts, unsigned short* pooled, unsigned short* winners, unsigned short* answers, int B, int keep
+) {
+    const Part part = parts[block()];
+    Answering& w = *reinterpret_cast<Answering*>(shared_memory());
+    w.arrange(weight + part.kind * 4 * P * H);
+    synchronise();
+    const int tiles = tiles_of(part.rules, B), warps = threads() / 32;
+    for (int tile = part.index * warps + thread() / 32; tile < tiles; tile += part.blocks * warps) {
+        const Place p = place_of(tile, part.first, part.rules, B);
+        Pool pool;
+        pool.clear();
+        for (int s = 0; s < width; s++) {
+            const int there[2] = {real[p.item[0] * width + s], real[p.item[1] * width + s]};
+            if (!there[0] && !there[1]) continue;
+            long long row[2];
+            #pragma unroll
+            for (int r = 0; r < 2; r++) row[r] = (long long)members[p.item[r] * width + s] * B + p.query[r];
+            Packed<P> said;
+            said.load(spoken, row, P, p.t);
+            pool.take(said, s, there[0], there[1], keep);
+        }
+        pool.end();
+        if (keep) pool.store(pooled, winners, p);
+        Tile<2 * H> answer;
+        answer.zero();
+        multiply(answer, pool.best, w.largest, p.lane);
+        multiply(answer, pool.next, w.second, p.lane);
+        answer.packed().store(answers, p, 2 * H);
+    }
+}
+
+struct Returning {
+    Weights<2 * H, P> largest, second;
+    __device__ void arrange(const unsigned short* weight) {
+        largest.arrange(weight, 1, 2 * H);
+        second.arrange(weight + 2 * P * H, 1, 2 * H);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
+    const unsigned short* grad_own, const unsigned short* weight, const int* members, const float* gather, int width,
+    const Part* parts, unsigned short* grad_answers, unsigned short* grad_pooled, int B
+) {
+    const Part part = parts[block()];
+    Returning& w = *reinterpret_cast<Returning*>(shared_memory());
+    w.arrange(weight + part.kind * 4 * P * H);
+    synchronise();
+    const int tiles = tiles_of(part.rules, B), warps = threads() / 32;
+    for (int tile = part.index * warps + thread() / 32; tile < tiles; tile += part.blocks * warps) {
+        const Place p = place_of(tile, part.first, part.rules, B);
+        Packed<2 * H> sent;
+        {
+            Tile<2 * H> total;
+            total.zero();
+            for (int s = 0; s < width; s++) {
+                const float shares[2] = {gather[p.item[0] * width + s], gather[p.item[1] * width + s]};
+                if (shares[0] == 0.f && shares[1] == 0.f) continue;
+                long long row[2];
+                #pragma unroll
+                for (int r = 0; r < 2; r++) row[r] = (long long)members[p.item[r] * width + s] * B + p.query[r];
+                Packed<2 * H> told;
+                told.load(grad_own + P, row, P + 2 * H, p.t);
+                total.add(told, shares[0], shares[1]);
+            }
+            sent = total.packed();
+        }
+        sent.store(grad_answers, p, 2 * H);
+        Tile<P> back;
+        back.zero();
+        multiply(back, sent, w.largest, p.lane);
+        back.packed().store(grad_pooled, p, 2 * P);
+        back.zero();
+        multiply(back, sent, w.second, p.lane);
+        back.packed().store(grad_pooled + P, p, 2 * P);
+    }
+}
+
+// ---- relations a < b ------------------------------------------------------------------------------------------------
+
+// A tile is one relation of a query: row d is the rule {a >= d} + {b <= d}. Slots are v for a, V + v for b.
+__device__ Place values_of(long long relation, int V) {
+    Place p;
+    p.lane = thread() % 32;
+    p.t = p.lane % 4;
+    #pragma unroll
+    for (int r = 0; r < 2; r++) {
+        p.item[r] = p.lane / 4 + 8 * r;
+        p.query[r] = 0;
+        p.inside[r] = p.item[r] < V;
+        p.row[r] = relation * V + (p.inside[r] ? p.item[r] : V - 1);
+    }
+    return p;
+}
+
+// Sums over the rows up to each one, or from each one on.
+template <int W> __device__ void accumulate(Tile<W>& x, int lane, bool backwards) {
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++)
+        #pragma unroll
+        for (int j = 0; j < 2; j++) {
+            float low = x.v[n][j], high = x.v[n][2 + j];
+            const float own[2] = {low, high};
+            #pragma unroll
+            for (int step = 4; step < 32; step *= 2) {
+                const float a = from_lane(low, lane - step), b = from_lane(high, lane - step);
+                if (lane >= step) low += a, high += b;
+            }
+            high += from_lane(low, 28 + lane % 4);
+            const float all = from_lane(high, 28 + lane % 4);
+            x.v[n][j] = backwards ? all - low + own[0] : low;
+            x.v[n][2 + j] = backwards ? all - high + own[1] : high;
+        }
+}
+
+template <int W> __device__ void scale_rows(Tile<W>& x, const Place& p, float factor) {
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++) x.v[n][i] = p.inside[i / 2] ? x.v[n][i] * factor : 0.f;
+}
+
+extern "C" __global__ void __launch_bounds__(128, 3) relations_forward(
+    const unsigned short* spoken, const unsigned short* weight, unsigned short* pooled, unsigned short* winners,
+    unsigned short* relayed, const int* ends, int B, int M, int V, int keep
+) {
+    Answering& w = *reinterpret_cast<Answering*>(shared_memory());
+    w.arrange(weight);
+    synchronise();
+    const int warps = threads() / 32;
+    for (int i = block() * warps + thread() / 32; i < B * M; i += blocks() * warps) {
+        const int b = i / M, m = i % M;
+        const Place p = values_of(i, V);
+        Pool pool;
+        pool.clear();
+        for (int slot = 0; slot < 2 * V; slot++) {
+            const int variable = ends[2 * b * M + (slot < V ? m : M + m)], v = slot % V;
+            const long long at = variable < 0 ? 0 : ((long long)variable * V + v) * B + b, row[2] = {at, at};
+            Packed<P> said;
+            said.load(spoken, row, P, p.t);
+            const bool first = slot < V ? v >= p.item[0] : v <= p.item[0], second = slot < V ? v >= p.item[1] : v <= p.item[1];
+            pool.take(said, slot, first, second, keep);
+        }
+        pool.end();
+        if (keep) pool.store(pooled, winners, p);
+        Tile<2 * H> answer, other;
+        answer.zero();
+        multiply(answer, pool.best, w.largest, p.lane);
+        multiply(answer, pool.next, w.second, p.lane);
+        scale_rows(answer, p, 1.f / V);
+        other = answer;
+        // Choice (a, v) is in the rules d <= v, choice (b, v) in the rules d >= v.
+        accumulate(answer, p.lane, false);
+        answer.packed().store(relayed, values_of(2 * b * M + m, V), 2 * H);
+        accumulate(other, p.lane, true);
+        other.packed().store(relayed, values_of(2 * b * M + M + m, V), 2 * H);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128, 2) relations_backward(
+    const unsigned short* grad_own, const unsigned short* weight, const unsigned short* winners, unsigned short* grad_related,
+    unsigned short* grad_relayed, const int* ends, int B, int M, int V
+) {
+    Returning& w = *reinterpret_cast<Returning*>(shared_memory());
+    w.arrange(weight);
+    synchronise();
+    const int warps = threads() / 32;
+    for (int i = block() * warps + thread() / 32; i < B * M; i += blocks() * warps) {
+        const int b = i / M, m = i % M;
+        const Place p = values_of(i, V);
+        Packed<2 * H> sent;
+        {
+            Tile<2 * H> total, of_end;
+            total.zero();
+            for (int side = 0; side < 2; side++) {
+                const int variable = ends[2 * b * M + side * M + m];
+                of_end.zero();
+                if (variable >= 0) {
+                    long long row[2];
+                    #pragma unroll
+                    for (int r = 0; r < 2; r++) row[r] = ((long long)variable * V + (p.inside[r] ? p.item[r] : 0)) * B + b;
+                    Packed<2 * H> told;
+                    told.load(grad_own + P, row, P + 2 * H, p.t);
+                    of_end.add(told, p.inside[0] ? 1.f : 0.f, p.inside[1] ? 1.f : 0.f);
+                }
+                accumulate(of_end, p.lane, !side);
+                #pragma unroll
+                for (int n = 0; n < 2 * H / 8; n++)
+                    #pragma unroll
+                    for (int k = 0; k < 4; k++) total.v[n][k] += of_end.v[n][k];
+            }
+            scale_rows(total, p, 1.f / V);
+            sent = total.packed();
+        }
+        sent.store(grad_related, p, 2 * H);
+        Packed<P> both;
+        both.load(winners, p.row, P, p.t);
+        for (int side = 0; side < 2; side++) {
+            Tile<P> to_end;
+            to_end.zero();
+            for (int rank = 0; rank < 2; rank++) {
+                Tile<P> back;
+                back.zero();
+                multiply(back, sent, rank ? w.second : w.largest, p.lane);
+                for (int d = 0; d < V; d++)  // the rule of value d gave to the choices in its slots
+                    #pragma unroll
+                    for (int n = 0; n < P / 8; n++) {
+                        const int at = 4 * (d % 8) + p.t;
+                        const unsigned won = from_lane(d < 8 ? both.v[n][0] : both.v[n][1], at) >> 8 * rank;
+                        const float low = from_lane(d < 8 ? back.v[n][0] : back.v[n][2], at);
+                        const float high = from_lane(d < 8 ? back.v[n][1] : back.v[n][3], at);
+                        #pragma unroll
+                        for (int r = 0; r < 2; r++) {
+                            const unsigned own = side * V + p.item[r];
+                            to_end.v[n][2 * r] += (won & 255) == own ? low : 0.f;
+                            to_end.v[n][2 * r + 1] += (won >> 16 & 255) == own ? high : 0.f;
+                        }
+                    }
+            }
+            to_end.packed().store(grad_relayed, values_of(2 * b * M + side * M + m, V), P);
+        }
+    }
+}
