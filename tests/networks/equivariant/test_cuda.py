@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from oneofmany.networks.equivariant import EquivariantNetwork, cuda
+from oneofmany.data import DeviceData
+from oneofmany.data.colouring import build_colouring
+from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector, cuda, steps
 from oneofmany.networks.equivariant.blocks import block_tables
-from oneofmany.networks.equivariant.tables import relation_tables, rule_tables
+from oneofmany.networks.equivariant.steps import Step
+from oneofmany.networks.equivariant.tables import RelationTables, RuleTables, relation_tables, rule_tables
 from oneofmany.problems import Batch, Problem, futoshiki, nqueens, sudoku
 
 HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -76,33 +79,55 @@ def some_relations(problem: Problem, B: int, M: int) -> torch.Tensor:
     return pairs.to(HERE)
 
 
-def compare(step, state, query, tables, relations, steps=3):
-    inputs = {"state": state, "query": query, **dict(step.named_parameters())}
-    made, theirs = [], state
-    for _ in range(steps):
-        theirs, logits = step(theirs, query, tables, relations)
-        made.append(logits)
-    expected = torch.stack(made)
-    ours, last = cuda.run_steps(step, state, query, tables, relations, steps, True)
-    near(ours, expected, 0.03, "logits")
-    near(last, theirs, 0.03, "state")
-    a, b = torch.randn_like(expected), torch.randn_like(theirs)
-    wanted = torch.autograd.grad((expected * a).sum() + (theirs * b).sum(), list(inputs.values()))
-    found = torch.autograd.grad((ours * a).sum() + (last * b).sum(), list(inputs.values()))
-    for name, mine, other in zip(inputs, found, wanted, strict=True):
-        near(mine, other, 0.06, name)
+def random_batch(problem: Problem, B: int, M: int) -> Batch:
+    query = torch.randint(0, problem.values + 1, (B, problem.variables)).to(HERE)
+    solutions = torch.zeros(B, 1, problem.variables, dtype=torch.int64, device=HERE)
+    mask = torch.ones(B, 1, dtype=torch.bool, device=HERE)
+    return Batch(query, solutions, mask, mask.sum(1), problem, some_relations(problem, B, M) if M else None)
+
+
+def errors_of(run, exact, inputs, weights) -> list[float]:
+    """Relative errors of the outputs of a function and of the gradients of its inputs."""
+    outputs = run()
+    gradients = torch.autograd.grad(sum((x * w).sum() for x, w in zip(outputs, weights, strict=True)), inputs)
+    pairs = zip([*outputs, *gradients], exact, strict=True)
+    return [float((mine - other).detach().norm() / other.norm().clamp_min(1e-6)) for mine, other in pairs]
+
+
+def compare(step: Step, columns: int, tables: RuleTables, relations: RelationTables | None, steps: int = 3) -> None:
+    """The kernels are as close to float32 as PyTorch's own products in bfloat16."""
+    rows = len(tables.rules)
+    state, query = (torch.randn(rows, columns, step.block.width, device=HERE, requires_grad=True) for _ in range(2))
+    inputs = [state, query, *step.parameters()]
+
+    def plain() -> list[torch.Tensor]:
+        made, now = [], state
+        for _ in range(steps):
+            now, logits = step(now, query, tables, relations)
+            made.append(logits)
+        return [torch.stack(made), now]
+
+    def in_16_bits() -> list[torch.Tensor]:
+        with torch.autocast(HERE.type, torch.bfloat16, cache_enabled=False):
+            return plain()
+
+    def ours() -> list[torch.Tensor]:
+        return list(cuda.run_steps(step, state, query, tables, relations, steps, True))
+
+    expected = plain()
+    weights = [torch.randn_like(x) for x in expected]
+    gradients = torch.autograd.grad(sum((x * w).sum() for x, w in zip(expected, weights, strict=True)), inputs)
+    exact = [x.detach() for x in (*expected, *gradients)]
+    without, with_kernels = (errors_of(run, exact, inputs, weights) for run in (in_16_bits, ours))
+    assert all(mine < 2 * other + 0.01 for mine, other in zip(with_kernels, without, strict=True)), (
+        with_kernels,
+        without,
+    )
     with torch.no_grad():
         only, again = cuda.run_steps(step, state, query, tables, relations, steps, False)
-    near(only, ours[-1:], 1e-3, "logits alone")
-    near(again, last, 1e-3, "state alone")
-
-
-def near(ours: torch.Tensor, theirs: torch.Tensor, tolerance: float, name: str) -> None:
-    assert ours.shape == theirs.shape
-    ours, theirs = ours.detach(), theirs.detach()
-    error = (ours - theirs).norm() / theirs.norm().clamp_min(1e-6)
-    print(f"{name}: {float(error):.2e}")
-    assert error <= tolerance, f"{name}: {float(error):.3f}"
+        every, last = ours()
+    assert only.equal(every[-1:])
+    assert again.equal(last)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -113,5 +138,78 @@ def test_the_same_function_and_gradients(case, widths):
     D, P, H = widths
     step = EquivariantNetwork(problem, width=D, pooled=P, hidden=H).to(HERE).step
     relations = relation_tables(some_relations(problem, B, M), problem) if M else None
-    state, query = (torch.randn(problem.choices, B, D, device=HERE, requires_grad=True) for _ in range(2))
-    compare(step, state, query, rule_tables(problem, HERE), relations)
+    compare(step, B, rule_tables(problem, HERE), relations)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_structure_per_query(columns):
+    torch.manual_seed(0)
+    dataset = build_colouring(6, (5, 6), 3, "train", seed=1, degrees=(2, 3))
+    batch = next(DeviceData(dataset, HERE).in_order(6))
+    step = EquivariantNetwork(batch.problem, width=16).to(HERE).step
+    compare(step, columns, block_tables(batch), None)
+
+
+def test_selector(monkeypatch):
+    problem, B, M = CASES["futoshiki"]
+    torch.manual_seed(0)
+    selector = EquivariantSelector(problem, width=16).to(HERE)
+    batch = random_batch(problem, B, M)
+    solutions = torch.randint(problem.values, (B, 3, problem.variables), device=HERE)
+    batch = replace(batch, solutions=solutions, mask=torch.ones(B, 3, dtype=torch.bool, device=HERE))
+    logits = torch.randn(B, problem.variables, problem.values, device=HERE)
+    expected = selector(logits, batch)
+    monkeypatch.setattr(steps, "uses_kernels", lambda *_: True)
+    torch.testing.assert_close(selector(logits, batch), expected, rtol=5e-2, atol=5e-2)
+
+
+def test_of_equal_choices_the_first_one_wins(monkeypatch):
+    problem = nqueens(3)
+    step = EquivariantNetwork(problem, width=16).to(HERE).step
+    state = torch.zeros(problem.choices, 2, 16, device=HERE)
+    seen = {}
+    launch = cuda.kernels((16, 16, 16), HERE).launch
+
+    def watched(self, name: str, blocks: int, *arguments):
+        launch(name, blocks, *arguments)
+        if name == "rules_forward":
+            seen["winners"] = arguments[7].clone()
+
+    monkeypatch.setattr(type(cuda.kernels((16, 16, 16), HERE)), "launch", watched)
+    cuda.run_steps(step, state, state, rule_tables(problem, HERE), None, 1, True)
+    winners = seen["winners"].int()
+    tables = rule_tables(problem, HERE)
+    single = tables.real.sum(1) == 1
+    assert (winners % 256 == 0).all()
+    assert (winners[~single] // 256 == 1).all()
+    assert (winners[single] // 256 == 127).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: autocast chooses the kernels there")
+@pytest.mark.parametrize(("problem", "M"), [(nqueens(8), 0), (sudoku(3, 3), 0), (futoshiki(5), 10)])
+def test_bfloat16_is_as_close_as_without_the_kernels(problem, M, monkeypatch):
+    torch.manual_seed(0)
+    network = EquivariantNetwork(problem).cuda()
+    batch = random_batch(problem, 48, M)
+    noise = torch.randn(network.noise_shape(batch), device="cuda")
+    expected = network(batch, noise=noise, steps=6)
+    weights = torch.randn_like(expected)
+    parameters = list(network.parameters())
+    exact = [expected.detach(), *torch.autograd.grad((expected * weights).sum(), parameters)]
+
+    def run() -> list[torch.Tensor]:
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+            return [network(batch, noise=noise, steps=6)]
+
+    with_kernels = errors_of(run, exact, parameters, [weights])
+    monkeypatch.setattr(steps, "uses_kernels", lambda *_: False)
+    without = errors_of(run, exact, parameters, [weights])
+    assert all(mine < 2 * other + 0.01 for mine, other in zip(with_kernels, without, strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(("problem", "width", "B"), [(nqueens(5), 24, 3), (nqueens(130), 16, 2), (nqueens(5), 16, 0)])
+def test_what_the_kernels_cannot_do_runs_without_them(problem, width, B):
+    network = EquivariantNetwork(problem, width=width).cuda()
+    with torch.autocast("cuda", torch.bfloat16):
+        assert network(random_batch(problem, B, 0), steps=2).isfinite().all()

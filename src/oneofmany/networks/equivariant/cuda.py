@@ -11,16 +11,21 @@ inputs are kept in bfloat16 for the backward pass. Weight gradients are products
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from oneofmany.networks.equivariant.cuda_tables import (
+    KernelRelations,
+    KernelTables,
+    kernel_relations,
+    kernel_tables,
+    parts_of,
+)
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 
 WARPS = {"choices_backward": 4, "relations_forward": 4, "relations_backward": 4}
@@ -69,93 +74,6 @@ def kernels(widths: Widths, device: torch.device) -> Kernels:
     return Kernels(widths, device)
 
 
-@cache
-def _parts(counts: tuple[tuple[int, int], ...], blocks: int, device: torch.device) -> Tensor:
-    """Which rules a block handles, int32 [N, 5]: first rule, rules, kind, number of the block, blocks of this kind.
-
-    Args:
-        counts: (kind, number of rules) in the order of the rules.
-        blocks: about how many there should be.
-        device: of the table.
-    """
-    rows, first, total = [], 0, sum(count for _, count in counts)
-    for kind, count in counts:
-        share = -(-blocks * count // total)
-        rows += [(first, count, kind, number, share) for number in range(share)]
-        first += count
-    return torch.tensor(rows, dtype=torch.int32, device=device)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind."""
-
-    members: Tensor
-    real: Tensor
-    rules: Tensor
-    slot: Tensor
-    spread: Tensor
-    gather: Tensor
-    counts: tuple[tuple[int, int], ...]
-
-
-_TABLES: WeakKeyDictionary[RuleTables, dict[tuple[str, ...], _Tables]] = WeakKeyDictionary()
-
-
-def _tables(tables: RuleTables, kinds: tuple[str, ...]) -> _Tables:
-    known = _TABLES.setdefault(tables, {})
-    if kinds not in known:
-        known[kinds] = _Tables(
-            tables.members.int().contiguous(),
-            tables.real.int().contiguous(),
-            tables.rules.int().contiguous(),
-            tables.slot.int().contiguous(),
-            tables.spread.weight.float().contiguous(),
-            tables.spread.back_weight.float().contiguous(),
-            tuple((kinds.index(name), count) for name, count in tables.kinds if count),
-        )
-    return known[kinds]
-
-
-@dataclass(frozen=True, eq=False)
-class _Relations:
-    """A batch's relations a < b for the kernels. End i is variable a of relation i, or b of relation i - M.
-
-    Args:
-        ends: int32 [B, 2 * M], the variable of each end, -1 for padding.
-        of_variable: int32 [R, 2 * M, B], the ends at each variable, padded with -1.
-        most: int32 [1], the largest number of ends at one variable.
-        kind: index of the relations' kind of rules.
-        values: V.
-    """
-
-    ends: Tensor
-    of_variable: Tensor
-    most: Tensor
-    kind: int
-    values: int
-
-
-def _relations(tables: RelationTables, block: Any, choices: int) -> _Relations:
-    at = tables.ends.bool()  # [B, 2M, R]
-    present = at.any(2)
-    ends = torch.where(present, at.int().argmax(2), -1).int()
-    place = (at.cumsum(1) - 1).clamp_min(0)  # number of earlier ends at the same variable
-    listed = torch.full((at.shape[2], at.shape[1] + 1, len(at)), -1, dtype=torch.int32, device=ends.device)
-    number = torch.arange(at.shape[1], dtype=torch.int32, device=ends.device)[None, :, None].expand(at.shape)
-    # Ends at other variables go to an extra last place, which is cut off.
-    place = torch.where(at, place, at.shape[1])
-    listed.scatter_(1, place.permute(2, 1, 0), number.permute(2, 1, 0))
-    most = at.sum(1).amax().int().reshape(1)
-    return _Relations(
-        ends.contiguous(),
-        listed[:, :-1].contiguous(),
-        most,
-        block.kinds.index(block.relation_kind),
-        choices // tables.variables,
-    )
-
-
 def run_steps(
     step: Any,
     state: Tensor,
@@ -178,8 +96,8 @@ def run_steps(
     """
     block = step.block
     weights = (block.choice.weight, block.choice.bias, block.rule, block.update.weight, block.update.bias, step.readout)
-    prepared = _tables(tables, block.kinds)
-    related = None if relations is None else _relations(relations, block, len(state))
+    prepared = kernel_tables(tables, block.kinds)
+    related = None if relations is None else kernel_relations(relations, block, len(state))
     if torch.is_grad_enabled():
         logits, last = _Steps.apply(state, query, *weights, prepared, related, steps)
         return logits if every_step else logits[-1:], last
@@ -208,15 +126,17 @@ class _Pass:
     def __init__(
         self,
         weights: Sequence[Tensor],
-        tables: _Tables,
-        relations: _Relations | None,
+        tables: KernelTables,
+        relations: KernelRelations | None,
         steps: int,
         keep: bool,
         every_step: bool,
     ) -> None:
         self.choice, self.choice_bias, self.rule, self.update, self.update_bias, self.readout = weights
         # Weights as inputs of 16-bit products.
-        self.choices, self.rules, self.updates = (w.to(TYPE).contiguous() for w in (self.choice, self.rule, self.update))
+        self.choices, self.rules, self.updates = (
+            w.to(TYPE).contiguous() for w in (self.choice, self.rule, self.update)
+        )
         self.tables, self.related = tables, relations
         self.steps, self.keep, self.every_step = steps, keep, every_step
         self.device = self.choice.device
@@ -234,7 +154,7 @@ class _Pass:
         """Launch a kernel over rules; the table of its parts is between the arguments."""
         t = self.tables
         blocks = self.kernels.blocks(name, sum(_tiles(count, B) for _, count in t.counts))
-        parts = _parts(t.counts, blocks, self.device)
+        parts = parts_of(t.counts, blocks, self.device)
         self.kernels.launch(name, len(parts), *before, t.members.shape[1], parts, *after)
 
     def _by_relations(self, name: str, *arguments: Tensor | int) -> None:
@@ -249,7 +169,11 @@ class _Pass:
     def _lists(self, relayed: Tensor) -> tuple[Tensor | int, ...]:
         """The arguments with which kernels over choices find a variable's relations; placeholders if there are none."""
         r, t = self.related, self.tables
-        return (relayed, t.rules, t.rules, 0, 1) if r is None else (relayed, r.of_variable, r.most, r.ends.shape[1], r.values)
+        return (
+            (relayed, t.rules, t.rules, 0, 1)
+            if r is None
+            else (relayed, r.of_variable, r.most, r.ends.shape[1], r.values)
+        )
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [T, C, B] and the last state."""
@@ -314,11 +238,16 @@ class _Pass:
         for step in reversed(range(steps)):
             by_choices(step)
             self._by_rules(
-                "rules_backward", B, (grad_own[step], self.rules, t.members, t.gather), (grad_answers[step], grad_pooled, B)
+                "rules_backward",
+                B,
+                (grad_own[step], self.rules, t.members, t.gather),
+                (grad_answers[step], grad_pooled, B),
             )
             if self.related is not None:
                 weight, winners = self.rules[self.related.kind], self.related_winners[step]
-                self._by_relations("relations_backward", grad_own[step], weight, winners, grad_related[step], grad_relayed)
+                self._by_relations(
+                    "relations_backward", grad_own[step], weight, winners, grad_related[step], grad_relayed
+                )
         by_choices(-1)
 
         grad_own_sum = grad_own.sum(0, dtype=torch.float32)
@@ -346,7 +275,8 @@ class _Pass:
 
 
 def _tiles(items: int, B: int) -> int:
-    return -(-items // 16) if B == 1 else items * -(-B // 16)
+    """As in the kernels: 16 queries of one item, or of several if there are fewer queries."""
+    return -(-items * B // 16) if B < 16 else items * -(-B // 16)
 
 
 def _outer(a: Tensor, b: Tensor) -> Tensor:

@@ -68,14 +68,14 @@ template <int W> __device__ int column(int n, int t, int j) {
     return n / pairs * 4 * OWN<W> + t * OWN<W> + n % pairs * 2 + j;
 }
 
-// A lane's two rows of a tile: 16 queries of one item (a choice or a rule) or, of a single query, 16 items.
+// A lane's two rows of a tile: 16 queries of one item (a choice or a rule); of fewer queries, those of several items.
 struct Place {
     int lane, t, item[2], query[2];
     long long row[2];  // item * B + query
     bool inside[2];
 };
 
-__device__ int tiles_of(int items, int B) { return B == 1 ? (items + 15) / 16 : items * ((B + 15) / 16); }
+__device__ int tiles_of(int items, int B) { return B < 16 ? (items * B + 15) / 16 : items * ((B + 15) / 16); }
 
 __device__ Place place_of(int tile, int first, int items, int B) {
     Place p;
@@ -83,8 +83,8 @@ __device__ Place place_of(int tile, int first, int items, int B) {
     p.t = p.lane % 4;
     #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int i = p.lane / 4 + 8 * r;
-        const int item = B == 1 ? 16 * tile + i : tile % items, query = B == 1 ? 0 : 16 * (tile / items) + i;
+        const int i = p.lane / 4 + 8 * r, row = 16 * tile + i;
+        const int item = B < 16 ? row / B : tile % items, query = B < 16 ? row % B : 16 * (tile / items) + i;
         p.inside[r] = item < items && query < B;
         p.item[r] = first + (item < items ? item : items - 1);
         p.query[r] = query < B ? query : B - 1;
