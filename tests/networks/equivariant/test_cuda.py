@@ -141,6 +141,18 @@ def test_the_same_function_and_gradients(case, widths):
     compare(step, B, rule_tables(problem, HERE), relations)
 
 
+def test_a_large_batch_runs_in_parts(monkeypatch):
+    problem, B, M = CASES["futoshiki"]
+    torch.manual_seed(0)
+    step = EquivariantNetwork(problem, width=16).to(HERE).step
+    relations, tables = relation_tables(some_relations(problem, B, M), problem), rule_tables(problem, HERE)
+    state, query = (torch.randn(problem.choices, B, 16, device=HERE) for _ in range(2))
+    whole = cuda.run_steps(step, state, query, tables, relations, 2, True)
+    monkeypatch.setattr(cuda, "QUERIES", 2)
+    parts = cuda.run_steps(step, state, query, tables, relations, 2, True)
+    assert all(mine.equal(other) for mine, other in zip(parts, whole, strict=True))
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 def test_a_structure_per_query(columns):
     torch.manual_seed(0)

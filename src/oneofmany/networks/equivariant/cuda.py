@@ -10,9 +10,11 @@ inputs are kept in bfloat16 for the backward pass. Weight gradients are products
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -32,6 +34,8 @@ WARPS = {"choices_backward": 4, "relations_forward": 4, "relations_backward": 4}
 """Warps of a block; 8 for the other kernels."""
 BLOCKS = {"choices_forward": 2, "choices_backward": 3, "rules_forward": 2, "rules_backward": 2}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 4 for the other kernels."""
+QUERIES = 128
+"""Queries that run together through all steps: what their steps hand on fits into the L2 cache of a GPU."""
 TYPE = torch.bfloat16
 ROWS = 4096
 """The least number of rows in a partial sum of weight gradients."""
@@ -94,6 +98,10 @@ def run_steps(
         steps: number of steps.
         every_step: whether to return the logits of all steps.
     """
+    if state.shape[1] > QUERIES:
+        parts = zip(state.split(QUERIES, 1), query.split(QUERIES, 1), _split(relations), strict=False)
+        made = [run_steps(step, begin, asked, tables, some, steps, every_step) for begin, asked, some in parts]
+        return torch.cat([logits for logits, _ in made], 2), torch.cat([last for _, last in made], 1)
     block = step.block
     weights = (block.choice.weight, block.choice.bias, block.rule, block.update.weight, block.update.bias, step.readout)
     prepared = kernel_tables(tables, block.kinds)
@@ -102,6 +110,13 @@ def run_steps(
         logits, last = _Steps.apply(state, query, *weights, prepared, related, steps)
         return logits if every_step else logits[-1:], last
     return _Pass(weights, prepared, related, steps, keep=False, every_step=every_step).forward(state, query)
+
+
+def _split(relations: RelationTables | None) -> Iterable[RelationTables | None]:
+    """The relations of the queries that run together."""
+    if relations is None:
+        return repeat(None)
+    return (replace(relations, ends=ends) for ends in relations.ends.split(QUERIES))
 
 
 class _Steps(torch.autograd.Function):
