@@ -138,4 +138,5 @@ extern "C" void run_kernel(const char* name, int blocks, const long long* number
     if (of == "rules_backward") emulate(rules_backward, blocks, numbers);
     if (of == "relations_forward") emulate(relations_forward, blocks, numbers);
     if (of == "relations_backward") emulate(relations_backward, blocks, numbers);
+    if (of == "totals") emulate(totals, blocks, numbers);
 }

@@ -40,6 +40,9 @@ class Emulated:
         numbers = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
         self.library.run_kernel(name.encode(), blocks, (ctypes.c_longlong * len(numbers))(*numbers))
 
+    def warps(self, name: str) -> int:
+        return 1
+
     def blocks(self, name: str, tiles: int) -> int:
         return min(tiles, 2)
 

@@ -30,7 +30,7 @@ from oneofmany.networks.equivariant.cuda_tables import (
 )
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 
-WARPS = {"choices_backward": 4, "relations_forward": 4, "relations_backward": 4}
+WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4}
 """Warps of a block; 8 for the other kernels."""
 BLOCKS = {"choices_forward": 2, "choices_backward": 3, "rules_forward": 2, "rules_backward": 2}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 4 for the other kernels."""
@@ -52,8 +52,8 @@ class Kernels:
 
         D, P, H = widths
         source = files("oneofmany.networks.equivariant").joinpath("kernels.cu").read_text()
-        names = ["choices_forward", "choices_backward", "rules_forward", "rules_backward"]
-        names += ["relations_forward", "relations_backward"]
+        names = [f"{of}_{way}" for of in ("choices", "rules", "relations") for way in ("forward", "backward")]
+        names.append("totals")
         options = ["-std=c++17", *(f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True))]
         with torch.cuda.device(device):
             code, _ = _utils._nvrtc_compile(source, names[0], nvcc_options=options)
@@ -64,12 +64,15 @@ class Kernels:
 
     def launch(self, name: str, blocks: int, *arguments: Tensor | int) -> None:
         """Run a kernel on the current stream."""
-        threads = 32 * WARPS.get(name, 8)
-        self.functions[name]((blocks, 1, 1), (threads, 1, 1), list(arguments), self.memory)
+        self.functions[name]((blocks, 1, 1), (32 * self.warps(name), 1, 1), list(arguments), self.memory)
+
+    def warps(self, name: str) -> int:
+        """Return the warps of a block."""
+        return WARPS.get(name, 8)
 
     def blocks(self, name: str, tiles: int) -> int:
         """Return the number of blocks for a number of tiles."""
-        return max(1, min(-(-tiles // WARPS.get(name, 8)), BLOCKS.get(name, 4) * self.multiprocessors))
+        return max(1, min(-(-tiles // self.warps(name)), BLOCKS.get(name, 4) * self.multiprocessors))
 
 
 @cache
@@ -265,8 +268,12 @@ class _Pass:
                 )
         by_choices(-1)
 
-        grad_own_sum = grad_own.sum(0, dtype=torch.float32)
-        grad_query = (grad_own_sum.view(C * B, -1) @ self.choice).view(C, B, D)
+        grad_query = self._new(C, B, D, dtype=torch.float32)
+        blocks = self.kernels.blocks("totals", _tiles(C * B, 1))
+        totals = self._new(blocks * self.kernels.warps("totals"), P + 2 * H + 2 * D, dtype=torch.float32)
+        given = grad_own, grad_moved, self.x[1:], self.query, grad_logits, self.choices
+        self.kernels.launch("totals", blocks, *given, grad_query, totals, C * B, steps)
+        grad_choice_bias, grad_update_bias, grad_readout = totals.sum(0).split((P + 2 * H, D, D))
         grad_rule = torch.zeros(self.rule.shape, device=self.device)
         # Not index_add_, which adds in no fixed order on a GPU.
         counts = [count for _, count in t.counts]
@@ -275,16 +282,14 @@ class _Pass:
             grad_rule[kind] += _outer(pooled, answers)
         if self.related is not None:
             grad_rule[self.related.kind] += _outer(self.related_pooled, grad_related)
-        grad_readout = _outer(self.x[1:], grad_logits.to(TYPE)[..., None])[:, 0]
-        grad_readout -= (self.query * grad_logits.sum(0)[..., None]).sum((0, 1))
         return (
             grad_state,
             grad_query,
             _outer(grad_own, self.x[:-1]),
-            grad_own_sum.sum((0, 1)),
+            grad_choice_bias,
             grad_rule,
             _outer(grad_moved, hidden),
-            grad_moved.sum((0, 1, 2), dtype=torch.float32),
+            grad_update_bias,
             grad_readout,
         )
 

@@ -482,6 +482,96 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
     }
 }
 
+// ---- gradients over all steps ---------------------------------------------------------------------------------------
+
+struct Inputs {
+    Weights<P, D> spoken;
+    Weights<H, D> gate, value;
+};
+
+// Sums over the rows of a warp, of the columns of its lanes.
+template <int W> struct Columns {
+    float v[W / 8][2];
+    __device__ void zero() {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++) v[n][0] = v[n][1] = 0.f;
+    }
+    __device__ void add(const Packed<W>& x, float first, float second) {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++) {
+            v[n][0] += first * low_half(x.v[n][0]) + second * low_half(x.v[n][1]);
+            v[n][1] += first * high_half(x.v[n][0]) + second * high_half(x.v[n][1]);
+        }
+    }
+    __device__ void store(float* to, const Place& p) {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++)
+            #pragma unroll
+            for (int j = 0; j < 2; j++) {
+                float sum = v[n][j];
+                #pragma unroll
+                for (int mask = 4; mask < 32; mask *= 2) sum += across(sum, mask);
+                if (p.lane < 4) to[column<W>(n, p.t, j)] = sum;
+            }
+    }
+};
+
+// The gradient of the query, and for every warp the sums over its rows: of grad_own, of grad_moved, and of the states
+// times the gradients of their logits.
+extern "C" __global__ void __launch_bounds__(128, 2) totals(
+    const unsigned short* grad_own, const unsigned short* grad_moved, const unsigned short* x, const unsigned short* query,
+    const float* grad_logits, const unsigned short* choice, float* grad_query, float* sums, int rows, int steps
+) {
+    constexpr int OUT = P + 2 * H;
+    Inputs& w = *reinterpret_cast<Inputs*>(shared_memory());
+    w.spoken.arrange(choice, D, 1);
+    w.gate.arrange(choice + P * D, D, 1);
+    w.value.arrange(choice + (P + H) * D, D, 1);
+    synchronise();
+    Columns<P> said;
+    Columns<H> gates, values;
+    Columns<D> moved, read;
+    said.zero(), gates.zero(), values.zero(), moved.zero(), read.zero();
+    const int warps = threads() / 32, warp = block() * warps + thread() / 32;
+    for (int tile = warp; tile < tiles_of(rows, 1); tile += blocks() * warps) {
+        const Place p = place_of(tile, 0, rows, 1);
+        const float real[2] = {p.inside[0] ? 1.f : 0.f, p.inside[1] ? 1.f : 0.f};
+        Packed<D> asked;
+        asked.load(query, p.row, D, p.t);
+        Tile<D> grad;
+        grad.zero();
+        for (int step = 0; step < steps; step++) {
+            const long long row[2] = {(long long)step * rows + p.row[0], (long long)step * rows + p.row[1]};
+            const float of_logits[2] = {real[0] * grad_logits[row[0]], real[1] * grad_logits[row[1]]};
+            Packed<P> sent;
+            Packed<H> gate, value;
+            Packed<D> part;
+            sent.load(grad_own, row, OUT, p.t);
+            gate.load(grad_own + P, row, OUT, p.t);
+            value.load(grad_own + P + H, row, OUT, p.t);
+            said.add(sent, real[0], real[1]);
+            gates.add(gate, real[0], real[1]);
+            values.add(value, real[0], real[1]);
+            multiply(grad, sent, w.spoken, p.lane);
+            multiply(grad, gate, w.gate, p.lane);
+            multiply(grad, value, w.value, p.lane);
+            part.load(grad_moved, row, D, p.t);
+            moved.add(part, real[0], real[1]);
+            part.load(x, row, D, p.t);
+            read.add(part, of_logits[0], of_logits[1]);
+            read.add(asked, -of_logits[0], -of_logits[1]);
+        }
+        grad.store(grad_query, p);
+    }
+    const Place p = place_of(0, 0, rows, 1);
+    float* to = sums + (long long)warp * (OUT + 2 * D);
+    said.store(to, p);
+    gates.store(to + P, p);
+    values.store(to + P + H, p);
+    moved.store(to + OUT, p);
+    read.store(to + OUT + D, p);
+}
+
 // ---- rules ----------------------------------------------------------------------------------------------------------
 
 // Which rules a block handles: all of one kind.
