@@ -24,6 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from oneofmany.networks.nvrtc import find_compiler
 from oneofmany.networks.settings import NetworkKind
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -49,14 +50,8 @@ def takes_triton(tensor: Tensor, dtype: torch.dtype) -> bool:
 
 @cache
 def _compiles(device: torch.device) -> bool:
-    """Whether CUDA kernels can be compiled for a GPU: NVRTC comes with PyTorch, and bfloat16 needs Ampere."""
-    from torch.cuda import _utils
-
-    try:
-        _utils._get_gpu_rtc_library()
-    except (AttributeError, OSError):  # an older PyTorch, or one that was built without it
-        return False
-    return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
+    """Whether CUDA kernels can be compiled for a GPU; bfloat16 needs Ampere."""
+    return find_compiler() is not None and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def takes_cuda(tensor: Tensor) -> bool:

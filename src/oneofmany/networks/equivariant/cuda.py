@@ -29,11 +29,12 @@ from oneofmany.networks.equivariant.cuda_tables import (
     parts_of,
 )
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
+from oneofmany.networks.nvrtc import Module, compile_kernels
 
 WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4}
 """Warps of a block; 8 for the other kernels."""
-BLOCKS = {"choices_forward": 2, "choices_backward": 3, "rules_forward": 2, "rules_backward": 2}
-"""Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 4 for the other kernels."""
+BLOCKS = {"choices_backward": 3, "relations_forward": 3}
+"""Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
 QUERIES = 128
 """Queries that run together through all steps: what their steps hand on fits into the L2 cache of a GPU."""
 TYPE = torch.bfloat16
@@ -48,23 +49,16 @@ class Kernels:
     """The kernels for one GPU and these widths."""
 
     def __init__(self, widths: Widths, device: torch.device) -> None:
-        from torch.cuda import _utils
-
         D, P, H = widths
         source = files("oneofmany.networks.equivariant").joinpath("kernels.cu").read_text()
-        names = [f"{of}_{way}" for of in ("choices", "rules", "relations") for way in ("forward", "backward")]
-        names.append("totals")
-        options = ["-std=c++17", *(f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True))]
-        with torch.cuda.device(device):
-            code, _ = _utils._nvrtc_compile(source, names[0], nvcc_options=options)
-            self.functions: Any = _utils._cuda_load_module(code, names)
+        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H}, device), device)
         self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
         weights = 2 * (3 * D * H + D * P)  # of the kernels over choices; those over rules have 8 * P * H bytes
         self.memory = max(weights + 4 * (2 * D + 2 * H + P), 8 * P * H)
 
     def launch(self, name: str, blocks: int, *arguments: Tensor | int) -> None:
         """Run a kernel on the current stream."""
-        self.functions[name]((blocks, 1, 1), (32 * self.warps(name), 1, 1), list(arguments), self.memory)
+        self.module.launch(name, blocks, 32 * self.warps(name), self.memory, arguments)
 
     def warps(self, name: str) -> int:
         """Return the warps of a block."""
@@ -72,7 +66,7 @@ class Kernels:
 
     def blocks(self, name: str, tiles: int) -> int:
         """Return the number of blocks for a number of tiles."""
-        return max(1, min(-(-tiles // self.warps(name)), BLOCKS.get(name, 4) * self.multiprocessors))
+        return max(1, min(-(-tiles // self.warps(name)), BLOCKS.get(name, 2) * self.multiprocessors))
 
 
 @cache
