@@ -53,7 +53,7 @@ def libraries(tmp_path_factory):
     folder, built = tmp_path_factory.mktemp("kernels"), {}
     source = Path(__file__).with_name("emulated.cpp")
 
-    def build(widths: cuda.Widths) -> Path:
+    def build(widths: tuple[int, int, int]) -> Path:
         if widths not in built:
             built[widths] = folder / f"{'-'.join(map(str, widths))}.so"
             defined = [f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True)]

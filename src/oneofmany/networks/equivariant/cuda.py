@@ -24,8 +24,11 @@ from torch.autograd.function import once_differentiable
 from oneofmany.networks.equivariant.cuda_tables import (
     KernelRelations,
     KernelTables,
+    KernelWeights,
+    Widths,
     kernel_relations,
     kernel_tables,
+    kernel_weights,
     parts_of,
 )
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
@@ -40,9 +43,6 @@ QUERIES = 128
 TYPE = torch.bfloat16
 ROWS = 4096
 """The least number of rows in a partial sum of weight gradients."""
-
-Widths = tuple[int, int, int]
-"""D, P and H: channels of a choice's state, pooled channels, hidden units."""
 
 
 class Kernels:
@@ -95,18 +95,22 @@ def run_steps(
         steps: number of steps.
         every_step: whether to return the logits of all steps.
     """
-    if state.shape[1] > QUERIES:
-        parts = zip(state.split(QUERIES, 1), query.split(QUERIES, 1), _split(relations), strict=False)
-        made = [run_steps(step, begin, asked, tables, some, steps, every_step) for begin, asked, some in parts]
-        return torch.cat([logits for logits, _ in made], 2), torch.cat([last for _, last in made], 1)
     block = step.block
     weights = (block.choice.weight, block.choice.bias, block.rule, block.update.weight, block.update.bias, step.readout)
-    prepared = kernel_tables(tables, block.kinds)
-    related = None if relations is None else kernel_relations(relations, block, len(state))
-    if torch.is_grad_enabled():
-        logits, last = _Steps.apply(state, query, *weights, prepared, related, steps)
-        return logits if every_step else logits[-1:], last
-    return _Pass(weights, prepared, related, steps, keep=False, every_step=every_step).forward(state, query)
+    shared = kernel_weights(*weights), kernel_tables(tables, block.kinds)
+    made = []
+    for begin, asked, some in zip(state.split(QUERIES, 1), query.split(QUERIES, 1), _split(relations), strict=False):
+        related = None if some is None else kernel_relations(some, block, len(state))
+        if torch.is_grad_enabled():
+            logits, last = _Steps.apply(begin, asked, *weights, *shared, related, steps)
+            made.append((logits if every_step else logits[-1:], last))
+        else:
+            made.append(
+                _Pass(weights, *shared, related, steps, keep=False, every_step=every_step).forward(begin, asked)
+            )
+    if len(made) == 1:
+        return made[0]
+    return torch.cat([logits for logits, _ in made], 2), torch.cat([last for _, last in made], 1)
 
 
 def _split(relations: RelationTables | None) -> Iterable[RelationTables | None]:
@@ -119,8 +123,8 @@ def _split(relations: RelationTables | None) -> Iterable[RelationTables | None]:
 class _Steps(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, state: Tensor, query: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-        *weights, tables, relations, steps = rest
-        ctx.passed = _Pass(weights, tables, relations, steps, keep=True, every_step=True)
+        weights, others = rest[:6], rest[6:]
+        ctx.passed = _Pass(weights, *others, keep=True, every_step=True)
         return ctx.passed.forward(state, query)
 
     @staticmethod
@@ -129,7 +133,7 @@ class _Steps(torch.autograd.Function):
         grad_logits, grad_last = grad_outputs
         gradients = ctx.passed.backward(grad_logits.float().contiguous(), grad_last.float())
         ctx.passed = None
-        return *gradients, None, None, None
+        return *gradients, None, None, None, None
 
 
 class _Pass:
@@ -138,21 +142,19 @@ class _Pass:
     def __init__(
         self,
         weights: Sequence[Tensor],
+        arranged: KernelWeights,
         tables: KernelTables,
         relations: KernelRelations | None,
         steps: int,
         keep: bool,
         every_step: bool,
     ) -> None:
-        self.choice, self.choice_bias, self.rule, self.update, self.update_bias, self.readout = weights
-        # Weights as inputs of 16-bit products.
-        self.choices, self.rules, self.updates = (
-            w.to(TYPE).contiguous() for w in (self.choice, self.rule, self.update)
-        )
-        self.tables, self.related = tables, relations
+        choice, bias, self.rule, *_ = weights
+        self.device = choice.device
+        self.widths = _, P, _ = choice.shape[1], self.rule.shape[1] // 2, self.rule.shape[2] // 2
+        self.first = choice[:P].to(TYPE), bias[:P].to(TYPE)  # what is sent before the first step
+        self.weights, self.tables, self.related = arranged, tables, relations
         self.steps, self.keep, self.every_step = steps, keep, every_step
-        self.device = self.choice.device
-        self.widths = (self.choice.shape[1], self.rule.shape[1] // 2, self.rule.shape[2] // 2)
         self.kernels = kernels(self.widths, self.device)
 
     def _new(self, *shape: int, dtype: torch.dtype = TYPE) -> Tensor:
@@ -189,7 +191,7 @@ class _Pass:
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [T, C, B] and the last state."""
-        t, keep, (_, P, H) = self.tables, self.keep, self.widths
+        t, w, keep, (_, P, H) = self.tables, self.weights, self.keep, self.widths
         (C, B, D), G = state.shape, len(t.members)
         slots = self.steps if keep else 1
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
@@ -205,22 +207,22 @@ class _Pass:
         state = state.float().clone(memory_format=torch.contiguous_format)
 
         self.x[0].copy_(state + self.query)
-        bias = self.choice_bias[:P].to(TYPE)
-        torch.addmm(bias, self.x[0].view(-1, D), self.choices[:P].t(), out=spoken.view(-1, P))
+        weight, bias = self.first
+        torch.addmm(bias, self.x[0].view(-1, D), weight.t(), out=spoken.view(-1, P))
         for step in range(self.steps):
             at = step if keep else 0
             self._by_rules(
                 "rules_forward",
                 B,
-                (spoken, self.rules, t.members, t.real),
+                (spoken, w.answering, t.members, t.real),
                 (self.pooled[at], self.winners[at], answers, B, int(keep)),
             )
             if self.related is not None:
                 kept = self.related_pooled[at], self.related_winners[at]
-                self._by_relations("relations_forward", spoken, self.rules[self.related.kind], *kept, relayed)
+                self._by_relations("relations_forward", spoken, w.answering[self.related.kind], *kept, relayed)
             self._by_choices(
                 "choices_forward", C, B, state, self.query, answers, t.rules, t.spread, t.rules.shape[1],
-                *self._lists(relayed), self.choices, self.choice_bias, self.updates, self.update_bias, self.readout,
+                *self._lists(relayed), w.forward, w.numbers,
                 self.x[at + keep], spoken, self.gate[at], self.scale[at], logits[step if self.every_step else 0], B, C,
                 int(keep), int(step == self.steps - 1),
             )  # fmt: skip
@@ -228,7 +230,7 @@ class _Pass:
 
     def backward(self, grad_logits: Tensor, grad_last: Tensor) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights."""
-        t, steps, (_, P, H) = self.tables, self.steps, self.widths
+        t, w, steps, (_, P, H) = self.tables, self.weights, self.steps, self.widths
         (_, C, B, D), G = self.x.shape, len(t.members)
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
         grad_state = grad_last.clone(memory_format=torch.contiguous_format)
@@ -243,7 +245,7 @@ class _Pass:
             self._by_choices(
                 "choices_backward", C, B, grad_state, grad_logits[at], self.scale[at], self.x[step + 1], self.query,
                 self.gate[at], self.winners[after], grad_pooled, t.rules, t.slot, t.rules.shape[1],
-                *self._lists(grad_relayed), self.choices, self.updates, self.readout, grad_own[after], grad_moved[at],
+                *self._lists(grad_relayed), w.backward, w.numbers, grad_own[after], grad_moved[at],
                 grad_own[at], hidden[at], B, C, int(step == steps - 1), int(step < 0),
             )  # fmt: skip
 
@@ -252,11 +254,11 @@ class _Pass:
             self._by_rules(
                 "rules_backward",
                 B,
-                (grad_own[step], self.rules, t.members, t.gather),
+                (grad_own[step], w.returning, t.members, t.gather),
                 (grad_answers[step], grad_pooled, B),
             )
             if self.related is not None:
-                weight, winners = self.rules[self.related.kind], self.related_winners[step]
+                weight, winners = w.returning[self.related.kind], self.related_winners[step]
                 self._by_relations(
                     "relations_backward", grad_own[step], weight, winners, grad_related[step], grad_relayed
                 )
@@ -265,7 +267,7 @@ class _Pass:
         grad_query = self._new(C, B, D, dtype=torch.float32)
         blocks = self.kernels.blocks("totals", _tiles(C * B, 1))
         totals = self._new(blocks * self.kernels.warps("totals"), P + 2 * H + 2 * D, dtype=torch.float32)
-        given = grad_own, grad_moved, self.x[1:], self.query, grad_logits, self.choices
+        given = grad_own, grad_moved, self.x[1:], self.query, grad_logits, w.backward
         self.kernels.launch("totals", blocks, *given, grad_query, totals, C * B, steps)
         grad_choice_bias, grad_update_bias, grad_readout = totals.sum(0).split((P + 2 * H, D, D))
         grad_rule = torch.zeros(self.rule.shape, device=self.device)

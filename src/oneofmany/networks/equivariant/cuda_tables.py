@@ -1,4 +1,4 @@
-"""The tables of the CUDA kernels: rules and relations in the kernels' types, and which rules a block handles."""
+"""What the CUDA kernels read: weights in their order, rules and relations in their types, the rules of a block."""
 
 from __future__ import annotations
 
@@ -7,10 +7,92 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
+
+Widths = tuple[int, int, int]
+"""D, P and H: channels of a choice's state, pooled channels, hidden units."""
+
+
+# ---- weights -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KernelWeights:
+    """The weights of a block as the kernels read them, in bfloat16.
+
+    Args:
+        forward: of the forward pass over choices: gates, values, state, what is sent.
+        backward: of the backward pass: what is sent, gates, values, state.
+        answering: [kinds, ..], of the rules: of the largest and of the second choice.
+        returning: [kinds, ..], the same for the backward pass.
+        numbers: biases of what is sent, gates, values and state, and the readout, in float32.
+    """
+
+    forward: Tensor
+    backward: Tensor
+    answering: Tensor
+    returning: Tensor
+    numbers: Tensor
+
+
+@torch.no_grad()
+def kernel_weights(
+    choice: Tensor, choice_bias: Tensor, rule: Tensor, update: Tensor, update_bias: Tensor, readout: Tensor
+) -> KernelWeights:
+    """Return the weights of a block and of its readout."""
+    kinds, widths = len(rule), (choice.shape[1], rule.shape[1] // 2, rule.shape[2] // 2)
+    flat = torch.cat([choice.flatten(), update.flatten(), rule.flatten()]).to(torch.bfloat16)
+    places, sizes = _fragments(widths, kinds, choice.device)
+    forward, backward, answering, returning = flat[places].split(sizes)
+    numbers = torch.cat([choice_bias, update_bias, readout]).float()
+    return KernelWeights(forward, backward, answering.view(kinds, -1), returning.view(kinds, -1), numbers)
+
+
+@cache
+def _fragments(widths: Widths, kinds: int, device: torch.device) -> tuple[Tensor, list[int]]:
+    """Where the kernels' numbers are among all weights, int64 [N], and how many each part of ``KernelWeights`` has."""
+    D, P, H = widths
+    gate, value, state, rule = P * D, (P + H) * D, (P + 2 * H) * D, (P + 3 * H) * D
+    forward = [
+        *(fragments(D, H, at, 1, D) for at in (gate, value)),
+        fragments(H, D, state, 1, H),
+        fragments(D, P, 0, 1, D),
+    ]
+    backward = [
+        fragments(P, D, 0, D, 1),
+        *(fragments(H, D, at, D, 1) for at in (gate, value)),
+        fragments(D, H, state, H, 1),
+    ]
+    halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
+    answering = [fragments(P, 2 * H, at, 2 * H, 1) for at in halves]
+    returning = [fragments(2 * H, P, at, 1, 2 * H) for at in halves]
+    parts = [np.concatenate(part) for part in (forward, backward, answering, returning)]
+    return torch.from_numpy(np.concatenate(parts)).to(device), [len(part) for part in parts]
+
+
+def fragments(K: int, N: int, first: int, of_k: int, of_n: int) -> np.ndarray:
+    """Return where the numbers of a matrix [K, N] are, in the order in which the matrix units read them: int64 [K * N].
+
+    Entry (k, n) is at first + k * of_k + n * of_n. The order is that of ``Weights`` in the kernels: parts of 16 x 8,
+    the 32 lanes of each, two halves of two numbers.
+    """
+    k16, n8, lane, half, j = np.indices((K // 16, N // 8, 32, 2, 2))
+    k = _column(K, 2 * k16 + half, lane % 4, j)
+    n = _column(N, n8, lane // 8, lane // 4 % 2)
+    return (first + k * of_k + n * of_n).ravel()
+
+
+def _column(width: int, pair: np.ndarray, t: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """The column of a lane's register pair, as in the kernels."""
+    own = min(width // 4, 8)
+    return pair // (own // 2) * 4 * own + t * own + pair % (own // 2) * 2 + j
+
+
+# ---- rules and relations -------------------------------------------------------------------------------------------
 
 
 @cache

@@ -179,24 +179,17 @@ template <int W> struct Tile {
 
 // ---- products -------------------------------------------------------------------------------------------------------
 
-// Weights as the matrix units read them: fragments of 16 x 8, 32 lanes each.
+// Weights as the matrix units read them: fragments of 16 x 8, 32 lanes each (``cuda_tables.fragments``).
 template <int K, int N> struct Weights {
     uint2 v[K / 16][N / 8][32];
-    // Entry (k, n) is at from[k * of_k + n * of_n]; all threads of the block share the work.
-    __device__ void arrange(const unsigned short* from, int of_k, int of_n) {
-        for (int i = thread(); i < K / 16 * (N / 8) * 32; i += threads()) {
-            int lane = i % 32, n8 = i / 32 % (N / 8), k16 = i / 32 / (N / 8);
-            int n = column<N>(n8, lane / 4 / 2, lane / 4 % 2);
-            unsigned half[2];
-            for (int h = 0; h < 2; h++) {
-                unsigned first = from[column<K>(2 * k16 + h, lane % 4, 0) * of_k + n * of_n];
-                unsigned second = from[column<K>(2 * k16 + h, lane % 4, 1) * of_k + n * of_n];
-                half[h] = first | second << 16;
-            }
-            v[k16][n8][lane] = make_uint2(half[0], half[1]);
-        }
-    }
 };
+
+// Copy to the shared memory; all threads of the block share the work.
+template <typename T> __device__ void fetch(T& to, const void* from) {
+    const uint4* source = reinterpret_cast<const uint4*>(from);
+    uint4* target = reinterpret_cast<uint4*>(&to);
+    for (int i = thread(); i < sizeof(T) / sizeof(uint4); i += threads()) target[i] = source[i];
+}
 
 template <int K, int N> __device__ void multiply(Tile<N>& sum, const Packed<K>& x, const Weights<K, N>& w, int lane) {
     #pragma unroll
@@ -230,25 +223,29 @@ struct Forward {
     Weights<D, H> gate, value;
     Weights<H, D> state;
     Weights<D, P> spoken;
-    float gate_bias[H], value_bias[H], state_bias[D], spoken_bias[P], readout[D];
+};
+
+struct Numbers {
+    float spoken_bias[P], gate_bias[H], value_bias[H], state_bias[D], readout[D];
+};
+
+struct ForwardMemory {
+    Forward weights;
+    Numbers numbers;
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
     float* state, const unsigned short* query, const unsigned short* answers, const int* rules, const float* spread,
     int degree, const unsigned short* relayed, const int* of_variable, const int* most, int ends, int V,
-    const unsigned short* choice, const float* choice_bias, const unsigned short* update, const float* update_bias,
-    const float* readout, unsigned short* new_x, unsigned short* spoken, unsigned short* gate, float* scale, float* logits,
-    int B, int C, int keep, int last
+    const Forward* weights, const Numbers* numbers, unsigned short* new_x, unsigned short* spoken, unsigned short* gate,
+    float* scale, float* logits, int B, int C, int keep, int last
 ) {
-    Forward& w = *reinterpret_cast<Forward*>(shared_memory());
-    w.gate.arrange(choice + P * D, 1, D);
-    w.value.arrange(choice + (P + H) * D, 1, D);
-    w.state.arrange(update, 1, H);
-    w.spoken.arrange(choice, 1, D);
-    for (int i = thread(); i < H; i += threads()) w.gate_bias[i] = choice_bias[P + i], w.value_bias[i] = choice_bias[P + H + i];
-    for (int i = thread(); i < D; i += threads()) w.state_bias[i] = update_bias[i], w.readout[i] = readout[i];
-    for (int i = thread(); i < P; i += threads()) w.spoken_bias[i] = choice_bias[i];
+    ForwardMemory& memory = *reinterpret_cast<ForwardMemory*>(shared_memory());
+    fetch(memory.weights, weights);
+    fetch(memory.numbers, numbers);
     synchronise();
+    const Forward& w = memory.weights;
+    const Numbers& of = memory.numbers;
     const int at_most = ends ? *most : 0;  // ends at a variable
     const int tiles = tiles_of(C, B), warps = threads() / 32;
     for (int tile = block() * warps + thread() / 32; tile < tiles; tile += blocks() * warps) {
@@ -265,8 +262,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
         Packed<H> hidden;
         {
             Tile<H> gates, values;
-            gates.fill(w.gate_bias, p.t);
-            values.fill(w.value_bias, p.t);
+            gates.fill(of.gate_bias, p.t);
+            values.fill(of.value_bias, p.t);
             for (int j = 0; j < degree; j++) {
                 const float shares[2] = {spread[p.item[0] * degree + j], spread[p.item[1] * degree + j]};
                 if (shares[0] == 0.f && shares[1] == 0.f) continue;
@@ -310,7 +307,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
             hidden = gates.packed();
         }
         Tile<D> moved;
-        moved.fill(w.state_bias, p.t);
+        moved.fill(of.state_bias, p.t);
         moved.add(state, p);
         multiply(moved, hidden, w.state, p.lane);
         float sums[2];
@@ -327,7 +324,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
             #pragma unroll
             for (int i = 0; i < 4; i++) moved.v[n][i] *= inverse[i / 2];
         moved.store(state, p);
-        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * w.readout[column<D>(n, p.t, i % 2)]; });
+        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * of.readout[column<D>(n, p.t, i % 2)]; });
         #pragma unroll
         for (int r = 0; r < 2; r++)
             if (p.t == 0 && p.inside[r]) {
@@ -341,7 +338,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
         if (keep) again.store(new_x, p, D);
         if (last) continue;
         Tile<P> says;
-        says.fill(w.spoken_bias, p.t);
+        says.fill(of.spoken_bias, p.t);
         multiply(says, again, w.spoken, p.lane);
         says.packed().store(spoken, p, P);
     }
@@ -351,23 +348,26 @@ struct Backward {
     Weights<P, D> spoken;
     Weights<H, D> gate, value;
     Weights<D, H> state;
-    float readout[D];
+};
+
+struct BackwardMemory {
+    Backward weights;
+    Numbers numbers;
 };
 
 extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
     float* grad_state, const float* grad_logits, const float* scale, const unsigned short* x, const unsigned short* query,
     const unsigned short* gate, const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
     const int* slot, int degree, const unsigned short* grad_relayed, const int* of_variable, const int* most, int ends, int V,
-    const unsigned short* choice, const unsigned short* update, const float* readout, unsigned short* grad_spoken,
-    unsigned short* grad_moved, unsigned short* grad_own, unsigned short* hidden, int B, int C, int last, int first
+    const Backward* weights, const Numbers* numbers, unsigned short* grad_spoken, unsigned short* grad_moved,
+    unsigned short* grad_own, unsigned short* hidden, int B, int C, int last, int first
 ) {
-    Backward& w = *reinterpret_cast<Backward*>(shared_memory());
-    w.spoken.arrange(choice, D, 1);
-    w.gate.arrange(choice + P * D, D, 1);
-    w.value.arrange(choice + (P + H) * D, D, 1);
-    w.state.arrange(update, H, 1);
-    for (int i = thread(); i < D; i += threads()) w.readout[i] = readout[i];
+    BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
+    fetch(memory.weights, weights);
+    fetch(memory.numbers, numbers);
     synchronise();
+    const Backward& w = memory.weights;
+    const Numbers& of = memory.numbers;
     const int at_most = ends ? *most : 0;  // ends at a variable
     constexpr int OUT = P + 2 * H;
     const int tiles = tiles_of(C, B), warps = threads() / 32;
@@ -393,11 +393,11 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                 for (int n = 0; n < P / 8; n++)
                     #pragma unroll
                     for (int r = 0; r < 2; r++) {  // a pair of slots is a 16-bit number: the winner's in the lower byte
-                        const unsigned of = both.v[n][r], own = slots[r];
-                        said.v[n][2 * r] += (of & 255) == own ? low_half(best.v[n][r]) : 0.f;
-                        said.v[n][2 * r] += (of >> 8 & 255) == own ? low_half(second.v[n][r]) : 0.f;
-                        said.v[n][2 * r + 1] += (of >> 16 & 255) == own ? high_half(best.v[n][r]) : 0.f;
-                        said.v[n][2 * r + 1] += (of >> 24) == own ? high_half(second.v[n][r]) : 0.f;
+                        const unsigned pair = both.v[n][r], own = slots[r];
+                        said.v[n][2 * r] += (pair & 255) == own ? low_half(best.v[n][r]) : 0.f;
+                        said.v[n][2 * r] += (pair >> 8 & 255) == own ? low_half(second.v[n][r]) : 0.f;
+                        said.v[n][2 * r + 1] += (pair >> 16 & 255) == own ? high_half(best.v[n][r]) : 0.f;
+                        said.v[n][2 * r + 1] += (pair >> 24) == own ? high_half(second.v[n][r]) : 0.f;
                     }
             }
             for (int e = 0; e < at_most; e++)
@@ -434,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                 #pragma unroll
                 for (int n = 0; n < D / 8; n++)
                     #pragma unroll
-                    for (int i = 0; i < 4; i++) grad.v[n][i] += of_logits[i / 2] * w.readout[column<D>(n, p.t, i % 2)];
+                    for (int i = 0; i < 4; i++) grad.v[n][i] += of_logits[i / 2] * of.readout[column<D>(n, p.t, i % 2)];
                 row_sums<D>(sums, [&](int n, int i) { return grad.v[n][i]; });
                 row_sums<D>(products, [&](int n, int i) { return grad.v[n][i] * made.v[n][i]; });
                 #pragma unroll
@@ -484,11 +484,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
 
 // ---- gradients over all steps ---------------------------------------------------------------------------------------
 
-struct Inputs {
-    Weights<P, D> spoken;
-    Weights<H, D> gate, value;
-};
-
 // Sums over the rows of a warp, of the columns of its lanes.
 template <int W> struct Columns {
     float v[W / 8][2];
@@ -520,13 +515,11 @@ template <int W> struct Columns {
 // times the gradients of their logits.
 extern "C" __global__ void __launch_bounds__(128, 2) totals(
     const unsigned short* grad_own, const unsigned short* grad_moved, const unsigned short* x, const unsigned short* query,
-    const float* grad_logits, const unsigned short* choice, float* grad_query, float* sums, int rows, int steps
+    const float* grad_logits, const Backward* weights, float* grad_query, float* sums, int rows, int steps
 ) {
     constexpr int OUT = P + 2 * H;
-    Inputs& w = *reinterpret_cast<Inputs*>(shared_memory());
-    w.spoken.arrange(choice, D, 1);
-    w.gate.arrange(choice + P * D, D, 1);
-    w.value.arrange(choice + (P + H) * D, D, 1);
+    Backward& w = *reinterpret_cast<Backward*>(shared_memory());
+    fetch(w, weights);
     synchronise();
     Columns<P> said;
     Columns<H> gates, values;
@@ -627,19 +620,15 @@ struct Pool {
 
 struct Answering {
     Weights<P, 2 * H> largest, second;
-    __device__ void arrange(const unsigned short* weight) {
-        largest.arrange(weight, 2 * H, 1);
-        second.arrange(weight + 2 * P * H, 2 * H, 1);
-    }
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2) rules_forward(
-    const unsigned short* spoken, const unsigned short* weight, const int* members, const int* real, int width,
+    const unsigned short* spoken, const Answering* weights, const int* members, const int* real, int width,
     const Part* parts, unsigned short* pooled, unsigned short* winners, unsigned short* answers, int B, int keep
 ) {
     const Part part = parts[block()];
     Answering& w = *reinterpret_cast<Answering*>(shared_memory());
-    w.arrange(weight + part.kind * 4 * P * H);
+    fetch(w, weights + part.kind);
     synchronise();
     const int tiles = tiles_of(part.rules, B), warps = threads() / 32;
     for (int tile = part.index * warps + thread() / 32; tile < tiles; tile += part.blocks * warps) {
@@ -668,19 +657,15 @@ extern "C" __global__ void __launch_bounds__(256, 2) rules_forward(
 
 struct Returning {
     Weights<2 * H, P> largest, second;
-    __device__ void arrange(const unsigned short* weight) {
-        largest.arrange(weight, 1, 2 * H);
-        second.arrange(weight + 2 * P * H, 1, 2 * H);
-    }
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
-    const unsigned short* grad_own, const unsigned short* weight, const int* members, const float* gather, int width,
+    const unsigned short* grad_own, const Returning* weights, const int* members, const float* gather, int width,
     const Part* parts, unsigned short* grad_answers, unsigned short* grad_pooled, int B
 ) {
     const Part part = parts[block()];
     Returning& w = *reinterpret_cast<Returning*>(shared_memory());
-    w.arrange(weight + part.kind * 4 * P * H);
+    fetch(w, weights + part.kind);
     synchronise();
     const int tiles = tiles_of(part.rules, B), warps = threads() / 32;
     for (int tile = part.index * warps + thread() / 32; tile < tiles; tile += part.blocks * warps) {
@@ -757,11 +742,11 @@ template <int W> __device__ void scale_rows(Tile<W>& x, const Place& p, float fa
 }
 
 extern "C" __global__ void __launch_bounds__(128, 3) relations_forward(
-    const unsigned short* spoken, const unsigned short* weight, unsigned short* pooled, unsigned short* winners,
+    const unsigned short* spoken, const Answering* weights, unsigned short* pooled, unsigned short* winners,
     unsigned short* relayed, const int* ends, int B, int M, int V, int keep
 ) {
     Answering& w = *reinterpret_cast<Answering*>(shared_memory());
-    w.arrange(weight);
+    fetch(w, weights);
     synchronise();
     const int warps = threads() / 32;
     for (int i = block() * warps + thread() / 32; i < B * M; i += blocks() * warps) {
@@ -794,11 +779,11 @@ extern "C" __global__ void __launch_bounds__(128, 3) relations_forward(
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2) relations_backward(
-    const unsigned short* grad_own, const unsigned short* weight, const unsigned short* winners, unsigned short* grad_related,
+    const unsigned short* grad_own, const Returning* weights, const unsigned short* winners, unsigned short* grad_related,
     unsigned short* grad_relayed, const int* ends, int B, int M, int V
 ) {
     Returning& w = *reinterpret_cast<Returning*>(shared_memory());
-    w.arrange(weight);
+    fetch(w, weights);
     synchronise();
     const int warps = threads() / 32;
     for (int i = block() * warps + thread() / 32; i < B * M; i += blocks() * warps) {
