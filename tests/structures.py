@@ -1,5 +1,7 @@
 """Small data sets whose queries bring their own rules: graphs of different sizes to colour, and boards with cages."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from oneofmany.data.colouring import build_colouring
@@ -30,20 +32,36 @@ def coloured(number, seed, sizes=(4, 6, 7)):
     return build_colouring(number, sizes, seed=seed, threads=1)
 
 
-def cages(number, seed, size=4):
-    """Latin squares cut into cages, each with its own cages; some cells are given."""
+def cages(number, seed, size=4, relation=None):
+    """Latin squares cut into cages, each with its own cages and up to three relations; some cells are given."""
     rng = np.random.default_rng(seed)
     plain = futoshiki(size)
     problem = Problem("cages", size, size * size, size, plain.rules, own_kinds=("cage-different",), own_sums=("cage",))
+    if relation is not None:
+        problem = replace(problem, relation_kind="pair", relation=relation)
     query, rules = np.zeros((number, size * size), np.uint8), []
+    relations = np.full((number, 3 if relation else 0, 2), -1, np.int16)
     shift = np.array([[(r + c) % size for c in range(size)] for r in range(size)])
-    for row in query:
+    for row, pairs in zip(query, relations, strict=True):
         grid = (rng.permutation(size)[shift[rng.permutation(size)]] + 1).ravel()
         cells = [(r * size + c, r * size + c + 1) for r in range(size) for c in range(0, size - 1, 2)]
         rules.append([rule for pair in cells for rule in cage("cage", pair, size, int(grid[list(pair)].sum()))])
-        shown = rng.random(size * size) < 0.3
+        shown = rng.random(size * size) < (0.3 if relation is None else 0.1)
         row[shown] = grid[shown]
-    return list_solutions(problem, query, None, {"builder": "cages"}, seed=seed, own=OwnRules.of(rules))
+        for pair in pairs[: rng.integers(len(pairs) + 1)]:
+            pair[:] = sorted(rng.permutation(size * size)[:2], key=lambda cell: grid[cell])
+        pairs[grid[pairs[:, 0]] == grid[pairs[:, 1]]] = -1
+    return list_solutions(problem, query, relations, {"builder": "cages"}, seed=seed, own=OwnRules.of(rules))
+
+
+def ordered_cages(number, seed):
+    """Cages with relations a < b beside them."""
+    return cages(number, seed, relation="<")
+
+
+def unequal_cages(number, seed):
+    """Cages with relations a != b beside them."""
+    return cages(number, seed, relation="!=")
 
 
 def sums(number, seed, size=3):

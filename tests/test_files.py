@@ -11,12 +11,13 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import oneofmany.files as files
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.evaluation import read_record
-from oneofmany.files import FileError, check_writable, read_json, write_whole
+from oneofmany.files import FileError, canonical_json, check_writable, read_json, write_whole
 from oneofmany.networks.saved import load_network
 from oneofmany.tensor_files import read_tensors
 
@@ -168,3 +169,9 @@ def test_a_file_that_may_not_be_read_is_not_called_missing():
         for file, read in readers:
             with as_somebody_else(), pytest.raises(FileError, match=rf"^{file} cannot be read: Permission denied$"):
                 read()
+
+
+def test_headers_take_numbers_and_arrays_of_numpy():
+    assert canonical_json({"b": np.int64(3), "a": np.arange(2)}) == '{"a":[0,1],"b":3}'
+    with pytest.raises(ValueError, match="a header: expected numbers, texts, lists and dicts of them, got a set"):
+        canonical_json({"a": {1}})

@@ -1,6 +1,7 @@
 """The networks that ship: every file of the folder, and the command that makes them from runs."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -60,11 +61,12 @@ def finished(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.stem)
-def test_a_bundled_network_is_small_and_loads_by_the_name_of_its_task(path):
-    assert path.stem in TASKS
+def test_a_bundled_network_is_small_and_loads_by_its_name(path):
+    """Its name is its task or, of a further network, begins with it: sudoku-hard."""
     assert path.stat().st_size < bundle.LARGEST
     saved = oneofmany.load(path.stem)
-    assert saved.task == path.stem
+    assert saved.task in TASKS
+    assert path.stem == saved.task or path.stem.startswith(f"{saved.task}-")
     check_card(saved)
     header, _ = read_tensors(path, otherwise="not a network", newest=1, framework="numpy")
     assert header["checksum"].startswith("sha256:")
@@ -85,10 +87,10 @@ def test_a_network_for_hard_queries_is_bundled_beside_the_usual_one(finished, tm
 
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.stem)
 def test_solve_uses_the_bundled_network(path, capsys):
-    query = EASY[path.stem](oneofmany.load(path).size)
-    answers = []
-    for arguments in ([], ["--weights", str(path)]):
-        code = run(["solve", path.stem, query, "--json", "--steps", "8", "--answer", "network", *arguments])
+    saved, answers = oneofmany.load(path), []
+    query = EASY[saved.task](saved.size)
+    for arguments in ([] if path.stem == saved.task else ["--weights", path.stem], ["--weights", str(path)]):
+        code = run(["solve", saved.task, query, "--json", "--steps", "8", "--answer", "network", *arguments])
         answers.append(json.loads(capsys.readouterr().out))
         assert code == int(not answers[-1]["valid"])
     default, named = answers
@@ -166,9 +168,11 @@ def test_cards_for_people(finished, tmp_path, monkeypatch, capsys):
     right = card["accuracy"]["nqueens-fresh-test"]["overall"]["correct"]
     assert f"| {100 * right / QUERIES:.2f} ({right} of {QUERIES}) |" in rows[0]
     assert all(sentence in text for sentence in (*card["limits"], card["command"], card["recipe"]))
+    shutil.copy(tmp_path / "nqueens.safetensors", tmp_path / "nqueens-hard.safetensors")
     monkeypatch.setattr("oneofmany.solving.bundled", lambda task: tmp_path / f"{task}.safetensors")
     assert run(["doctor"]) == 0
     out = capsys.readouterr().out
+    assert re.search(f"^weights of nqueens-hard +load: {card['recipe']}, ", out, re.MULTILINE)
     assert f"load: {card['recipe']}, size 7, " in out
     assert f" parameters, {right} of {QUERIES} test queries" in out
 

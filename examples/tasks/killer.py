@@ -16,6 +16,8 @@ CAGE = re.compile(r"(r[1-9]c[1-9](?:\+r[1-9]c[1-9])*)=(\d+)")
 
 def killer(size: int = 9, **boxes: int) -> Problem:
     """Return what all queries share: the rules of Sudoku, and the kinds of the rules that cages make."""
+    if size != 9:
+        raise ValueError(f"size: expected a Killer Sudoku of 9 x 9 cells, got {size}")
     plain = sudoku(size, **boxes)
     own = {"own_kinds": ("cage-different",), "own_sums": ("cage",)}
     return Problem("killer", size, plain.variables, plain.values, plain.rules, plain.options, **own)  # pyright: ignore

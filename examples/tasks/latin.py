@@ -23,7 +23,7 @@ def latin(size: int = 6) -> Problem:
 def build(problem: Problem, queries: int, split, seed: int) -> Dataset:
     """Blank 40 to 70 % of the cells of uniformly random squares, also of orders that a search would draw unevenly."""
     rng, distinct, cells = np.random.default_rng(seed), Distinct(), problem.variables
-    query = np.zeros((0, cells), np.uint8)
+    query, fruitless = np.zeros((0, cells), np.uint8), 0
     while len(query) < queries:
         squares = latin_squares(problem.size, 512, rng)
         order = np.argsort(np.argsort(rng.random(squares.shape), axis=1), axis=1)
@@ -31,7 +31,10 @@ def build(problem: Problem, queries: int, split, seed: int) -> Dataset:
         drawn = np.where(order < blanks, 0, squares).astype(np.uint8)
         drawn = drawn[in_split(drawn, split)]
         drawn = drawn[distinct(drawn)]
-        query = np.concatenate([query, drawn[count(problem, drawn, limit=MOST + 1) <= MOST]])
+        drawn = drawn[count(problem, drawn, limit=MOST + 1) <= MOST]
+        query, fruitless = np.concatenate([query, drawn]), 0 if len(drawn) else fruitless + 1
+        if fruitless == 50:
+            raise ValueError(f"queries: asked for {queries:,}, but only {len(query):,} different ones were found")
     about = {"builder": "latin", "size": problem.size, "queries": queries, "split": split, "seed": seed}
     return list_solutions(problem, query[:queries], None, about, seed=seed)
 

@@ -137,24 +137,26 @@ def _training_step(device: str) -> Facts:
 
 def _weights() -> Facts:
     from oneofmany.problems import TASKS
+    from oneofmany.solving import bundled
 
-    return {task: _safely(_weights_of, task) for task in TASKS}
+    others = sorted(path.stem for path in bundled("any").parent.glob("*.safetensors"))
+    return {name: _safely(_weights_of, name) for name in dict.fromkeys([*TASKS, *others])}
 
 
-def _weights_of(task: str) -> Facts:
+def _weights_of(name: str) -> Facts:
     from oneofmany.networks.headers import read_weights
     from oneofmany.solving import bundled, load_network
 
-    if not bundled(task).is_file():
+    if not bundled(name).is_file():
         return {"bundled": False}
-    saved = load_network(bundled(task))
+    saved = load_network(bundled(name))
     accuracy = saved.card.get("accuracy", {})
-    on_test = accuracy.get(f"{task}-fresh-test") or accuracy.get(f"{task}-test")
+    on_test = accuracy.get(f"{saved.task}-fresh-test") or accuracy.get(f"{saved.task}-test")
     return {
         "bundled": True,
         "network": saved.settings.kind,
         "size": saved.size,
-        "parameters": sum(one.size for one in read_weights(bundled(task), None, "numpy").tensors.values()),
+        "parameters": sum(one.size for one in read_weights(bundled(name), None, "numpy").tensors.values()),
         "recipe": saved.card.get("recipe"),
         "test": on_test and on_test["overall"],
     }

@@ -148,7 +148,15 @@ def _umask() -> int:
 
 def canonical_json(value: Any) -> str:
     """Return JSON that is the same text for the same value on every machine."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    form: Any = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": True, "allow_nan": False}
+    return json.dumps(value, default=_plain, **form)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number or an array of NumPy as JSON knows them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise ValueError(f"a header: expected numbers, texts, lists and dicts of them, got a {type(value).__name__}")
 
 
 def checksum_of(path: str | Path) -> str:

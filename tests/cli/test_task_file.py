@@ -57,6 +57,8 @@ def test_a_newcomers_task_goes_through_all_commands(call):
     assert source == {"path": str(Path("mine.py").resolve()), "sha256": hashlib.sha256(text.encode()).hexdigest()}
     out, _ = own("evaluate", "runs/mine", "test.safetensors")
     assert "40 queries of mine 4" in out
+    assert "mine 4" in own("data", "show", "test.safetensors")[0]
+    assert own("search", "runs/mine", "test.safetensors", "--starts", 1, "--steps", 8)[0]
     out, _ = own("solve", "mine", "1" + "." * 15, "--weights", "runs/mine")
     assert "valid, 12 solutions" in out
     out, _ = own("show", "mine", "1" + "." * 15, "--solutions", 1)
@@ -96,6 +98,26 @@ def test_counts_implications_and_rules_of_queries_go_through_all_commands(call, 
     assert "solution 1" in own("show", name, query, "--solutions", 1)
     own("report", "runs", "--boards", "test.safetensors", "--out", "report.html")
     assert f"{name}/minloss/equivariant" in Path("report.html").read_text()
+
+
+@pytest.mark.parametrize("helper", ['grid_task("one", problem)', 'named_task("one", problem, "abcd", "xy")'])
+def test_a_task_of_one_size_needs_no_size(call, helper):
+    """Its data is read again, though files name a size."""
+    Path("one.py").write_text(
+        "from oneofmany.problems import Problem, Rule, grid_task, named_task\n"
+        "def problem():\n"
+        "    return Problem('one', 2, 4, 2, (Rule('pair', (0, 2)), Rule('pair', (4, 6))))\n"
+        f"TASK = {helper}\n"
+    )
+    own = ["--task-file", "one.py"]
+    assert call("data", "build", "one", "--queries", 3, "--blanks", 2, 3, "--out", "one.safetensors", *own)[0] == 0
+    code, out, err = call("show", "one.safetensors", "--number", 1, *own)
+    assert code == 0, err
+    assert "query 0" in out
+    check_task(use_task_file("one.py"), sizes=[2])
+    code, _, err = call("data", "build", "one", "--queries", 3, "--out", "other.safetensors", "--size", 3, *own)
+    assert code == 2
+    assert "size: one has the size 2 only, got 3" in err
 
 
 def test_code_runs_only_from_the_command_line(call):
@@ -232,6 +254,20 @@ def test_more_queries_than_there_are(call):
     code, _, err = call("data", "build", "mine", *full)
     assert code == 2
     assert "asked for 100, but only 48 distinct ones" in err
+    latin = ["--size", 2, "--queries", 100, "--out", "x", "--task-file", EXAMPLES / "tasks" / "latin.py"]
+    code, _, err = call("data", "build", "latin", *latin)
+    assert code == 2
+    assert "asked for 100, but only 20 different ones" in err
+
+
+def test_builders_of_the_package_and_sizes_of_examples_are_named(call):
+    code, _, err = call("data", "build", "colouring", "--queries", 5, "--out", "x")
+    assert code == 2
+    assert "only a builder of its own can draw: use oneofmany data colouring" in err
+    killer = ["--size", 4, "--queries", 1, "--out", "x", "--task-file", EXAMPLES / "tasks" / "killer.py"]
+    code, _, err = call("data", "build", "killer", *killer)
+    assert code == 2
+    assert "size: expected a Killer Sudoku of 9 x 9 cells, got 4" in err
 
 
 def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):
@@ -244,6 +280,7 @@ def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):
         "[oneofmany.tasks]\nmine = installed_task:TASK\nother = installed_task:TASK\nlost = installed_task:LOST\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    assert "mine/minloss/equivariant" in call("train", "--recipes", "mine")[1]
     assert call("count", "mine", "00")[1] == "4\n"
     task = find_task("mine")
     assert task.source.package == "some-tasks 1.5"

@@ -146,12 +146,19 @@ def test_an_error_in_a_chain_is_raised():
         ({"rating": (30, 20)}, "rating: expected 0 <= lowest <= highest, got 30 and 20"),
         ({"rating": (-1, 20)}, "rating: expected"),
         ({"rating": (0, float("inf"))}, "rating: expected"),
+        ({"rating": (1, 2, 3)}, r"rating: expected lowest and highest, got \(1, 2, 3\)"),
+        ({"rating": 5}, "rating: expected lowest and highest, got 5"),
         ({"split": "valid"}, "split: expected one of train, dev, test"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         build_hard_sudoku(**({"queries": 10, "split": "train", "rating": (0, 9)} | arguments))
+
+
+def test_no_puzzles():
+    with pytest.raises(ValueError, match="number: expected at least 1 puzzle, got 0"):
+        hard_puzzles(0, None, (0, 9))
 
 
 def test_the_named_data_sets():

@@ -11,10 +11,10 @@ from oneofmany.data.own_task import build_own_task
 from oneofmany.exact import solve
 from oneofmany.files import FileError
 from oneofmany.problems import OwnRules, Problem, Rule, grid_task, sudoku
-from structures import cages, graphs
+from structures import cages, graphs, ordered_cages, unequal_cages
 
 
-@pytest.fixture(scope="module", params=[graphs, cages], ids=["graphs", "cages"])
+@pytest.fixture(scope="module", params=[graphs, cages, ordered_cages, unequal_cages])
 def data(request):
     return request.param(30, seed=1)
 
@@ -22,8 +22,12 @@ def data(request):
 def test_the_file_keeps_the_rules(data, tmp_path):
     path = tmp_path / "own.safetensors"
     data.save(path)
-    bare = Dataset.load(path)  # without the rules that all queries share
-    assert (bare.problem.own_kinds, bare.problem.own_sums) == (data.problem.own_kinds, data.problem.own_sums)
+    if data.problem.relation_kind is None:
+        bare = Dataset.load(path)  # without the rules that all queries share
+        assert (bare.problem.own_kinds, bare.problem.own_sums) == (data.problem.own_kinds, data.problem.own_sums)
+    else:  # what they mean is not in the file
+        with pytest.raises(FileError, match="has relations of the task 'cages', so it needs its file"):
+            Dataset.load(path)
     again = Dataset.load(path, data.problem)
     assert again.own is not None
     for query in (0, 17):
@@ -37,7 +41,11 @@ def test_solutions_are_those_of_each_query(data):
     assert data.own is not None
     for query in range(len(data)):
         problem = data.problem_of(query)
-        found = solve(problem, data.query[query : query + 1])
+        row = slice(query, query + 1)
+        found = solve(problem, data.query[row], data.relations[row])
+        for solution in data.solutions_of(query):
+            for a, b in data.relations[query][data.relations[query][:, 0] >= 0]:
+                assert solution[a] < solution[b] or (solution[a] > solution[b] and problem.relation == "!=")
         assert found.total[0] == data.total[query]
         assert sorted(found.solutions.tolist()) == sorted(data.solutions_of(query).tolist())
 
@@ -47,6 +55,10 @@ def test_some_of_the_queries(data):
     some = data.take(rows)
     assert [some.own.rules(i) for i in range(4)] == [data.own.rules(int(row)) for row in rows]
     assert (some.query == data.query[rows]).all()
+    for index in ([-1, 0], slice(3, 6), np.arange(len(data)) % 7 == 1):
+        some = data.take(index)
+        rows = np.arange(len(data))[index].tolist()
+        assert [some.own.rules(i) for i in range(len(some))] == [data.own.rules(row) for row in rows]
 
 
 def test_a_batch_checks_every_answer_by_the_rules_of_its_query(data):
@@ -60,7 +72,7 @@ def test_a_batch_checks_every_answer_by_the_rules_of_its_query(data):
         for row in rows.tolist()
     ]).astype(np.int64) - 1  # fmt: skip
     expected = [
-        bool(data.problem_of(row).check(answer[None], data.query[row][None])[0])
+        bool(data.problem_of(row).check(answer[None], data.query[row][None], data.relations[row][None])[0])
         for row, answer in zip(rows.tolist(), answers, strict=True)
     ]
     assert batch.check(torch.from_numpy(answers)).tolist() == expected
@@ -124,6 +136,14 @@ BARE = Problem("free", 1, 2, 3, (), own_kinds=("edge",), own_sums=("sum",))
 def test_bad_rules_are_one_sentence(rules, sentence):
     with pytest.raises(ValueError, match=sentence):
         OwnRules.of([rules]).checked(BARE)
+
+
+@pytest.mark.parametrize("shared", [{"rules": (Rule("edge", (0, 3)),)}, {"relation_kind": "edge"}])
+def test_a_kind_has_one_meaning_also_with_what_all_queries_share(shared):
+    exact = "rules" not in shared
+    with pytest.raises(ValueError, match="'edge' must be all exactly-one or all at-most-one"):
+        OwnRules.of([[Rule("edge", (1, 4), exact=exact)]]).checked(replace(BARE, **shared))
+    OwnRules.of([[Rule("edge", (1, 4), exact=not exact)]]).checked(replace(BARE, **shared))
 
 
 def test_damaged_files_are_refused(tmp_path):

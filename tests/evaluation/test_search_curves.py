@@ -94,6 +94,8 @@ def test_the_command(file, tmp_path, capsys):
     assert run(["search", "sudoku", str(file), *how, "--out", str(out)]) == 2
     assert run(["search", "nqueens", str(file), "--steps", "12", "--device", "cpu"]) == 2
     assert "few" in capsys.readouterr().err
+    assert run(["search", "sudoku", str(file), *how, "--figure", "search.pdf"]) == 2
+    assert capsys.readouterr().out == ""  # refused before the search
 
 
 def test_what_cannot_be_searched(file):

@@ -1,5 +1,7 @@
 """Random searches with restarts, and local search, against the checker and the enumerator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -109,5 +111,28 @@ def test_bad_arguments():
         colour(nqueens(4), query, np.zeros((1, 0, 2), np.int16))
     with pytest.raises(ValueError, match="moves: expected at least 1, got 0"):
         colour(colouring(4, 3), query, np.zeros((1, 0, 2), np.int16), moves=0)
-    with pytest.raises(ValueError, match="relations: expected those of 1 queries, got 2"):
+    with pytest.raises(ValueError, match=r"relations: expected \[1, M, 2\], got \[2, 0, 2\]"):
         colour(colouring(4, 3), query, np.zeros((2, 0, 2), np.int16))
+
+
+@pytest.mark.parametrize("search", [colour, sample, solve])
+@pytest.mark.parametrize(
+    ("query", "pair", "message"),
+    [
+        ([0, 0, 0], (0, 60), "relations: expected variables 0 to 2"),
+        ([0, 0, 0], (2, -1), "relations: expected pairs of variables, or of -1 for padding, got half a pair"),
+        ([0, 0, 0], (0.5, 1), "relations: expected variables 0 to 2"),
+        ([0, 0, 9], (0, 1), "queries: expected values 0 to 3"),
+    ],
+)
+def test_numbers_outside_of_the_graph_are_refused(search, query, pair, message):
+    """The kernels check no index: they would read and write elsewhere."""
+    with pytest.raises(ValueError, match=message):
+        search(colouring(3, 3), np.array([query]), np.array([[pair]]))
+
+
+def test_relations_beyond_16_bits_are_refused():
+    problem = colouring(10, 2)
+    large = replace(problem, variables=40_000, rules=())
+    with pytest.raises(ValueError, match="relations: expected variables 0 to 32767"):
+        count(large, np.zeros((1, 40_000), np.uint8), np.array([[[0, 39_999]]]))

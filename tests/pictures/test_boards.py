@@ -212,3 +212,24 @@ def test_numbers_of_a_magic_square_are_not_letters():
     assert [shape.text for shape in shapes if isinstance(shape, Words)] == [str(n) for n in range(1, 17)]
     letters = shapes_of(Board(sudoku(16), np.arange(256, dtype=np.uint8) % 16 + 1))[2]
     assert "G" in {shape.text for shape in letters if isinstance(shape, Words)}
+
+
+def test_relations_of_any_grid_are_drawn():
+    """As signs between neighbours, as words otherwise, also beside cages."""
+    rules = tuple(cage("cage", [0, 3], 3, 4))
+    problem = Problem("own", 3, 9, 3, rules, relation_kind="less")
+    values = np.array([1, 2, 3, 3, 1, 2, 2, 3, 1], np.uint8)
+    relations = np.array([(0, 1), (4, 8), (-1, -1)], np.int16)
+    _, _, plain = shapes_of(Board(problem, values))
+    _, high, shapes = shapes_of(Board(problem, values, relations))
+    assert {shape.text for shape in shapes if isinstance(shape, Words)} >= {"4", "r2c2 < r3c3"}
+    signs = [shape for shape in shapes if isinstance(shape, Outline) and len(shape.points) == 3]
+    assert [(shape.stroke, shape.points[1]) for shape in signs] == [("ink", (35.0, 20.0))]
+    assert len(shapes) > len(plain)
+    assert high > 3 * 40
+
+
+def test_the_solution_is_the_only_one(tmp_path):
+    for query, title in ((". . . .", "solution 1"), ("2 . . .", "the solution")):
+        assert run(["show", "nqueens", query, "--svg", str(tmp_path / "one.svg"), "--solutions", "1", "--force"]) == 0
+        assert f">{title}<" in (tmp_path / "one.svg").read_text()

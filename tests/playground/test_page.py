@@ -56,6 +56,16 @@ def test_every_size_has_a_measured_accuracy():
     assert accuracy["command"].startswith("python -m reproduction.playground")
 
 
+def test_a_second_network_of_a_task_is_not_in_the_page(tmp_path, monkeypatch):
+    (tmp_path / "weights").mkdir()
+    for name in ("sudoku", "sudoku-hard"):
+        (tmp_path / "weights" / f"{name}.safetensors").write_bytes(b"a network")
+    monkeypatch.setattr("oneofmany.__file__", str(tmp_path / "__init__.py"))
+    networks = page_data()["files"]["networks"]
+    assert "sudoku" in networks
+    assert "sudoku-hard" not in networks
+
+
 # ---- in a browser --------------------------------------------------------------------------------------------------
 
 

@@ -43,6 +43,12 @@ def test_several_graphs(cases):
             assert_same(again, *case)
 
 
+def test_comments_in_front_of_a_dimacs_graph_are_its_own():
+    files = ["c first\nc colours 4\np edge 2 1\ne 1 2\n", "c second\n\nc colours 5\np col 3 1\ne 2 3\nc the end\n"]
+    found = read_queries("colouring", "".join(files))
+    assert [(query.problem.variables, query.problem.values) for query in found] == [(2, 4), (3, 5)]
+
+
 @given(graphs(), st.sampled_from([30, 100]))
 def test_what_commands_print_is_read(case, width):
     problem, values, relations = case
@@ -66,6 +72,9 @@ def test_the_forms():
     [
         ("1-1", "node 1 is its own neighbour"),
         ("1-2 1=1 1=2", "node 1 has two colours, 1 and 2"),
+        ("k=3 1-2 k=4", "the graph has two numbers of colours, 3 and 4"),
+        ("n=3 1-2 n=4", "the graph has two numbers of nodes, 3 and 4"),
+        ("p edge 3 2\ne 1 2\ne 2 4\n\n", "line 1, column 1: expected nodes from 1 to 3, got 4"),
         ("1-2 1=4", "node 1: expected a colour from 1 to 3, got 4"),
         ("n=2 1-3", "expected nodes from 1 to 2, got 3"),
         ("0-1", "expected nodes from 1 to 1, got 0"),

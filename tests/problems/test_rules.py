@@ -32,6 +32,31 @@ def test_arrays_are_taken_as_tuples():
     assert table("t", np.array([0, 1]), np.array([[1, 2], [1, 2]]), 3) == table("t", [0, 1], [(1, 2)], 3)
 
 
+def test_numbers_of_numpy_become_those_of_python():
+    """Headers of files are JSON."""
+    two = np.int64(2)
+    assert all_different("r", [0, 1], two) == all_different("r", [0, 1], 2)
+    problem = Problem("p", two, two, two, tuple(all_different("r", [0, 1], two)))  # pyright: ignore
+    assert [type(number) for number in (problem.size, problem.variables, problem.values)] == [int] * 3
+
+
+def test_every_iterable_gives_the_same_rules():
+    """A generator can be read only once."""
+    assert all_different("r", iter([0, 1]), 3) == all_different("r", [0, 1], 3)  # pyright: ignore
+    assert forbid("r", iter([0, 4])) == forbid("r", [0, 4])  # pyright: ignore
+    assert implies("r", 0, iter([1, 2])) == implies("r", 0, [1, 2])  # pyright: ignore
+    assert total("r", iter([0, 1]), 3, low=2, factors=iter([1, 2])) == total("r", [0, 1], 3, low=2, factors=[1, 2])  # pyright: ignore
+    rules = all_different("r", [0, 1], 3)
+    assert Problem("p", 1, 2, 3, iter(rules)).rules == Problem("p", 1, 2, 3, tuple(rules)).rules  # pyright: ignore
+
+
+def test_sums_and_bounds_can_be_as_large_as_the_weights():
+    rule = Rule("r", (0, 2), weights=(10**9, 10**9), low=10**9)
+    assert rule.bounds == (10**9, 2 * 10**9)
+    answers = np.array([[0, 0], [0, 1], [1, 1]])
+    assert Problem("p", 1, 2, 2, (rule,)).check(answers).tolist() == [True, True, False]
+
+
 def test_a_table_adds_no_variables():
     rows = [(1, 1, 1), (1, 2, 3), (2, 2, 2)]
     rules = table("t", [0, 1, 2], rows, 3)
@@ -51,8 +76,19 @@ def test_a_table_adds_no_variables():
         (lambda: Rule("r", (0, 1), weights=(1, 0.5), low=1), "weights: expected whole numbers"),  # pyright: ignore
         (lambda: Rule("r", (0, 1), low=1.5), "low and high: expected whole numbers"),  # pyright: ignore
         (lambda: Rule("r", (0, 1), weights=(2**31, 1), low=1), "expected numbers up to 2,147,483,647"),
-        (lambda: Rule("r", (0, 1), low=3), "nothing is from 3 to 2 if the sum can be 0 to 2"),
-        (lambda: Rule("r", (0, 1), weights=(2, -1), high=-2), "nothing is from -1 to -2 if the sum can be -1 to 2"),
+        (lambda: Rule("r", (0, 1), low=3), "expected a sum at least 3, but it can only be 0 to 2"),
+        (lambda: Rule("r", (0, 1), weights=(2, -1), high=-2), "a sum at most -2, but it can only be -1 to 2"),
+        (lambda: Rule("r", (0, 1), low=4, high=5), "expected a sum from 4 to 5, but it can only be 0 to 2"),
+        (lambda: Rule("r", (0, 1), low=0, high=2**31), "low and high: expected numbers up to 2,147,483,647, got 0 and"),
+        (lambda: Rule("r", np.zeros((2, 2), int)), "choices: expected whole numbers, got array"),  # pyright: ignore
+        (lambda: domain("d", 0, 1, 3), "allowed values: expected several, got 1"),  # pyright: ignore
+        (lambda: domain("d", 0, [1, "2"], 3), "expected whole numbers, got variable 0 and value '2'"),  # pyright: ignore
+        (lambda: table("t", [0, 1], [1, 2], 3), "a row: expected several, got 1"),  # pyright: ignore
+        (lambda: implies("i", 0, 1), "others: expected several, got 1"),  # pyright: ignore
+        (lambda: forbid("f", 0), "choices: expected several, got 0"),  # pyright: ignore
+        (lambda: all_different("d", [0], 0), "values: expected their number, at least 1, got 0"),
+        (lambda: total("t", [0], "3", low=1), "values: expected their number, at least 1, got '3'"),  # pyright: ignore
+        (lambda: Problem("p", 1, 1.5, 2, ()), "a problem's variables: expected a whole number, got 1.5"),  # pyright: ignore
         (lambda: table("t", [0, 1], [], 3), "expected at least one row"),
         (lambda: table("t", [0, 1], [(1,)], 3), "expected rows of 2 values"),
         (lambda: table("t", [0, 1], [(1, 4)], 3), "expected values from 1 to 3, got 4"),

@@ -101,6 +101,15 @@ def test_confidence_is_the_product_of_the_last_steps_softmax():
         assert answer.confidence == pytest.approx(float(of_query.amax(-1).prod()), rel=1e-4)
 
 
+def test_of_several_starts_the_most_confident_answers():
+    queries = queries_of("nqueens", *ONE_GIVEN)
+    default, confidence, residual = (
+        [answer.values.tolist() for answer in Solver(untrained(nqueens(5)), starts=4, **choose).answer(queries)]
+        for choose in ({}, {"choose": "confidence"}, {"choose": "residual"})
+    )
+    assert default == confidence != residual
+
+
 def test_seed_and_starts():
     queries = queries_of("nqueens", ". . . . .", *ONE_GIVEN)
 

@@ -11,7 +11,7 @@ from capturing import Capturing
 from oneofmany.networks.equivariant import blocks, plain, steps
 from oneofmany.training.settings import SelectorTraining
 from small_runs import NETWORKS, small
-from structures import cages, coloured, graphs, sums
+from structures import cages, coloured, graphs, ordered_cages, sums
 
 CHANGES = {"burn_in": (0, 2), "reveal": 0.5, "ema": 0.5, "clip": 1.0}
 LAGGED = SelectorTraining(updates=4, lr=1e-3, copy_interval=3)
@@ -24,9 +24,11 @@ CASES = [
     (graphs, "rules", CHANGES | {"reveal": 0.0}),
     (cages, "selectr", CHANGES | {"discover": True, "selector_training": LAGGED}),
     (cages, "rules", {}),
+    (ordered_cages, "minloss", CHANGES | {"discover": True}),
+    (ordered_cages, "rules", {}),
     (sums, "rules", {"windows": 2}),
 ]
-"""Relations a != b; rules of the queries' own; sums, of the queries' own and of all."""
+"""Relations a != b; rules of the queries' own, also beside relations a < b; sums, of the queries' own and of all."""
 NAMES = [f"{make.__name__}-{objective}-{i}" for i, (make, objective, _) in enumerate(CASES)]
 
 
@@ -63,7 +65,7 @@ def test_an_update_makes_its_tables_once(make, objective, changes, monkeypatch):
     """For burn-in, all windows, the lagged copy and the selector."""
     made = []
     build = blocks._build
-    monkeypatch.setattr(blocks, "_build", lambda batch: made.append(batch) or build(batch))
+    monkeypatch.setattr(blocks, "_build", lambda batch, *form: made.append(batch) or build(batch, *form))
     updater = updater_of(settings_of(make, objective, **changes), None, data=make(24, seed=1))
     updater.step(updater.draw(0), updater.settings.burn_in[-1])
     assert len(made) == 1

@@ -125,7 +125,11 @@ def export(
     say(f"wrote {out}")
 
 
-def show(file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")], as_json: Json = False) -> None:
+def show(
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
+    task_file: TaskFile = None,
+    as_json: Json = False,
+) -> None:
     """Describe a data set: the statistics of the paper's Table 1, and histograms of solutions and givens.
 
     Example: oneofmany data show train.safetensors
@@ -134,6 +138,7 @@ def show(file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE
         file: the data file.
         as_json: print JSON.
     """
+    use_task(task_file)
     from oneofmany.data.sequences import SequenceData, load_data
     from oneofmany.data.statistics import sequence_statistics, statistics
 

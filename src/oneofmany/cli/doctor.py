@@ -56,8 +56,8 @@ def _print(facts: Facts) -> None:
     if "error" in facts["weights"]:
         row("weights", facts["weights"], str)
     else:
-        for task, found in facts["weights"].items():
-            row(f"weights of {task}", found, _weights_text)
+        for name, found in facts["weights"].items():
+            row(f"weights of {name}", found, _weights_text)
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
 
 

@@ -15,7 +15,7 @@ from oneofmany.files import check_writable
 def colouring(
     out: Path,
     colours: int = 3,
-    nodes: Annotated[tuple[int, ...], option("N ...", "the benchmark's: 16 32 64 128 256")] = (),
+    nodes: Annotated[tuple[int, ...], option("N ...", "the benchmark's: 16 32 64 128 256", "--size")] = (),
     benchmark: Annotated[
         Literal["train", "dev", "test"] | None, option("{train,dev,test}", "random graphs of your own")
     ] = None,

@@ -30,6 +30,6 @@ def use_task(file: Path | None) -> None:
         use_task_file(file)
 
 
-def option(metavar: str, default: str) -> Any:
+def option(metavar: str, default: str, *aliases: str) -> Any:
     """An option whose default is None; its help shows ``metavar`` and says what None means."""
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})", aliases=aliases or None)

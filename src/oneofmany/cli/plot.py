@@ -36,12 +36,12 @@ def plot(
         force: overwrite an existing file.
     """
     from oneofmany.extras import require
-    from oneofmany.files import check_writable
+    from oneofmany.pictures.themes import check_picture
     from oneofmany.report import plot as draw
     from oneofmany.report import read_records
 
     require("matplotlib")
-    check_writable(out, force)
+    check_picture(out, force)
     # Training curves are accuracies on the dev set, which training writes.
     records = read_records(runs, say, evaluated=kind != "training")
     draw(records, kind, say).save(out, dark=dark, force=force)

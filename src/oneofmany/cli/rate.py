@@ -26,7 +26,7 @@ def rate(
 
     Prints one line per puzzle: rating, givens, solutions (0, 1, or 2+ for two or more). A search fills in naked and
     hidden singles, then branches on a random cell with the fewest candidates, until everything is searched or a second
-    solution is found.
+    solution is found; it gives up after a million values.
 
     Example: oneofmany rate sudoku puzzles.txt
 

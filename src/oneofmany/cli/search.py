@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from oneofmany.cli.evaluate import print_table
-from oneofmany.cli.options import Flag, Json, option
+from oneofmany.cli.options import Flag, Json, TaskFile, option, use_task
 from oneofmany.cli.terminal import progress, say
 
 
@@ -32,6 +32,7 @@ def search(
     ] = None,
     out: Annotated[Path | None, option("FILE.json", "none")] = None,
     figure: Annotated[Path | None, option("FIG.svg|FIG.png", "none")] = None,
+    task_file: TaskFile = None,
     force: Flag = False,
     as_json: Json = False,
 ) -> None:
@@ -62,14 +63,16 @@ def search(
         force: overwrite existing files.
         as_json: print JSON.
     """
+    use_task(task_file)
     from oneofmany.evaluation import search_run
     from oneofmany.extras import require
     from oneofmany.files import check_writable
+    from oneofmany.pictures.themes import check_picture
 
-    for file in (out, figure):
-        if file is not None:
-            check_writable(file, force)
+    if out is not None:
+        check_writable(out, force)
     if figure is not None:
+        check_picture(figure, force)
         require("matplotlib")
     with progress() as bar:
         found = search_run(

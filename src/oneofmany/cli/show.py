@@ -89,7 +89,7 @@ def show(
         counted = f"{total:,} solutions" if total != 1 else "1 solution"
         header = f"query {row}: {counted if total >= 0 else f'{len(listed):,} listed solutions'}"
         one = Query(dataset.problem_of(row), dataset.query[row], dataset.relations[row])
-        _show_one(header, one, listed, solutions, picture)
+        _show_one(header, one, total, listed, solutions, picture)
     picture.write()
     return 0
 
@@ -111,10 +111,10 @@ class Picture:
         self.files, self.dark, self.force = [file for file, _ in files], dark, force
         self.rows: list[list[Board]] = []
 
-    def add(self, header: str, query: Query, listed: np.ndarray) -> None:
-        """A row of boards: the query and its solutions."""
+    def add(self, header: str, query: Query, listed: np.ndarray, only: bool) -> None:
+        """A row of boards: the query and its solutions; ``only``: it has no other one."""
         given = query.values > 0
-        names = ["the solution"] if len(listed) == 1 else [f"solution {i + 1}" for i in range(len(listed))]
+        names = ["the solution" if only else f"solution {i + 1}" for i in range(len(listed))]
         row = [Board(query.problem, query.values, query.relations, title=header)]
         answers = zip(names, listed, strict=True)
         self.rows.append(row + [Board(query.problem, one, query.relations, given, name) for name, one in answers])
@@ -146,13 +146,13 @@ def _show_text(read: Read, solutions: int, picture: Picture) -> None:
         total = int(solved.total[0])
         counted = "1 solution" if total == 1 else f"{total:,} solutions{' or more' if total == limit else ''}"
         header = f"line {number}: {counted}" if len(read.queries) > 1 else counted
-        _show_one(header, one, solved.of(0), solutions, picture)
+        _show_one(header, one, total, solved.of(0), solutions, picture)
     picture.write()
 
 
-def _show_one(header: str, query: Query, listed: np.ndarray, most: int, picture: Picture) -> None:
+def _show_one(header: str, query: Query, total: int, listed: np.ndarray, most: int, picture: Picture) -> None:
     if picture.files:
-        return picture.add(header, query, listed[:most])
+        return picture.add(header, query, listed[:most], total == 1)
     console = results()
     task = find_task(query.problem.task)
     console.print(header, style="bold")

@@ -40,7 +40,7 @@ def solve(
     steps: Annotated[int | None, option("N", "the network's number of test steps")] = None,
     patience: int = 8,
     starts: Annotated[int | None, option("N", "1; with --all 16; with --distinct up to 8 per answer")] = None,
-    choose: Literal["residual", "confidence"] = "residual",
+    choose: Literal["residual", "confidence"] = "confidence",
     seed: int = 0,
     batch: int = 256,
     device: str = "cpu",
@@ -82,7 +82,7 @@ def solve(
         steps: run at most this many network steps.
         patience: stop the network when its answer has not changed for this many steps; 0 always runs all steps.
         starts: number of noisy starts per query; one of them is chosen without the rules.
-        choose: how to choose a start: the smallest change in the last step (residual), or the highest confidence.
+        choose: how to choose a start: the highest confidence, or the smallest change in the last step (residual).
         seed: random seed of the noise; the same seed gives the same answers.
         batch: number of queries per batch.
         device: where the network runs: cpu, cuda, cuda:1, ...

@@ -34,7 +34,7 @@ class DeviceData(Drawing[Batch]):
         self.relations = self.place(dataset.relations) if dataset.relations.shape[1] else None
         self.own = None if dataset.own is None else dataset.own.to(self.device)
         self.most_related: int | None = None
-        if self.relations is not None and self.problem.relation == "!=":
+        if self.relations is not None and (self.own is not None or self.problem.relation == "!="):
             self.most_related = most_related(self.relations, self.problem.variables)
 
     def batch(self, rows: Tensor, sampling: Sampling = "uniform") -> Batch:

@@ -70,8 +70,8 @@ class Dataset:
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
         _check_tensors(self.problem, {name: getattr(self, name) for name in DTYPES})
         if self.own is not None:
-            if len(self.own) != len(self) or self.relations.shape[1]:
-                raise ValueError("own: expected the rules of every query, and no relations beside them")
+            if len(self.own) != len(self):
+                raise ValueError(f"own: expected the rules of every query, {len(self)}, got those of {len(self.own)}")
             object.__setattr__(self, "own", self.own.checked(self.problem))
 
     def __len__(self) -> int:
@@ -165,6 +165,8 @@ class Dataset:
         header, tensors = _read(path)
         with explained(path, OTHERWISE):
             own = problem_of(header, problem)
+            if tensors["relations"].size and problem is None and find_task(own.task) is None:
+                raise FileError(f"{path} has relations of the task {own.task!r}, so it needs its file (--task-file)")
             _check_tensors(own, {name: tensors[name] for name in DTYPES})
             rules = None
             if "own" in header:

@@ -168,6 +168,8 @@ def hard_puzzles(
     progress: Progress | None = None,
 ) -> RatedPuzzles:
     """Make minimal 9x9 puzzles with ratings from lowest to highest; arguments as in ``build_hard_sudoku``."""
+    if number < 1:
+        raise ValueError(f"number: expected at least 1 puzzle, got {number}")
     source = _Source(split, rating, seed, threads, progress or (lambda what, done, of: None))
     with closing(source.chains):
         return source.first(number)
@@ -243,6 +245,8 @@ class _Source:
 
 def _ranges(rating: RatingRanges) -> list[list[float]]:
     """The ranges of ratings as lists, as a header holds them."""
+    if np.ndim(rating) not in (1, 2) or np.shape(rating)[-1] != 2:
+        raise ValueError(f"rating: expected lowest and highest, got {rating!r}")
     ranges: Any = [rating] if np.ndim(rating) == 1 else rating
     return [[float(bound) for bound in one] for one in ranges]
 

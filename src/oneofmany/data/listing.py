@@ -35,7 +35,7 @@ def list_solutions(
     if own is None:
         found = solve(problem, query, relations, keep=keep, seed=seed)
     else:
-        found = solve_each(own.problems(problem), query, keep=keep, seed=seed)
+        found = solve_each(own.problems(problem), query, relations, keep=keep, seed=seed)
     if (found.total >= LIMIT).any():
         raise ValueError(f"a query has {LIMIT:,} solutions or more: use fewer blanks")
     return Dataset(

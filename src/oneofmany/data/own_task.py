@@ -12,6 +12,7 @@ from oneofmany.data.listing import Distinct, list_solutions
 from oneofmany.data.splits import Split, in_split
 from oneofmany.exact import count, solve
 from oneofmany.problems import Problem, Task
+from oneofmany.problems.tasks.known import PACKAGE
 
 AT_ONCE = 512
 """Queries that are drawn at a time."""
@@ -68,7 +69,8 @@ def build_own_task(
         return built
     if problem.relation_kind is not None or problem.own_kinds or problem.own_sums:
         what = "relations" if problem.relation_kind is not None else "rules of each query's own"
-        raise ValueError(f"{task.name} has {what}, which only a builder of its own can draw: give its task a build=")
+        ours = f"use oneofmany data {task.name}" if task.name in PACKAGE else "give its task a build="
+        raise ValueError(f"{task.name} has {what}, which only a builder of its own can draw: {ours}")
     R = problem.variables
     low, high = (R // 2, max(1, R - R // 8)) if blanks is None else blanks
     if not 0 <= low <= high <= R:

@@ -13,6 +13,7 @@ from oneofmany.problems import Problem
 def solve_each(
     problems: Sequence[Problem],
     queries: np.ndarray,
+    relations: np.ndarray | None = None,
     *,
     limit: int = LIMIT,
     keep: int | None = None,
@@ -26,6 +27,7 @@ def solve_each(
         problems: the problem of every query, all with the same variables and values (``OwnRules.problems``). Queries
             that share a problem are searched together.
         queries: uint8 [Q, R], 0 = blank, 1..V = given.
+        relations: int16 [Q, M, 2] pairs (a, b), -1 for padding.
         limit: as in ``solve``.
         keep: as in ``solve``.
         seed: as in ``solve``; the order of a query's solutions also depends on the other queries of its problem.
@@ -40,7 +42,9 @@ def solve_each(
     total, finished = np.zeros(len(queries), np.int64), np.zeros(len(queries), bool)
     listed: list[np.ndarray] = [queries[:0]] * len(queries)
     for problem, own in rows.items():
-        found = solve(problem, queries[own], limit=limit, keep=keep, seed=seed, branches=branches, threads=threads)
+        pairs = None if relations is None else relations[own]
+        limits = {"limit": limit, "keep": keep, "branches": branches}
+        found = solve(problem, queries[own], pairs, seed=seed, threads=threads, **limits)
         total[own], finished[own] = found.total, found.finished
         for i, row in enumerate(own):
             listed[row] = found.of(i)

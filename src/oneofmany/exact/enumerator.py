@@ -23,6 +23,8 @@ SHORT = 2**26
 ROOM, MEMORY = 1024, 2**25
 """At most this many solutions per query, and bytes in all, are listed while they are counted."""
 NO_LIMIT = 2**62
+MOST_RELATED = 2**15
+"""Relations are between the first variables only, as files keep them in 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,12 @@ class Work:
             raise ValueError(f"relations: expected [{len(queries)}, M, 2], got {list(relations.shape)}")
         if relations.shape[1] and problem.relation_kind is None:
             raise ValueError(f"relations: {problem.task} has none, got {list(relations.shape)}")
-        if relations.size and not (relations.min() >= -1 and relations.max() < R):
-            raise ValueError(f"relations: expected variables 0 to {R - 1}, or -1 for padding")
+        most = min(R, MOST_RELATED) - 1
+        whole = np.issubdtype(relations.dtype, np.integer)
+        if relations.size and not (whole and relations.min() >= -1 and relations.max() <= most):
+            raise ValueError(f"relations: expected variables 0 to {most}, or -1 for padding")
+        if ((relations[..., 0] < 0) != (relations[..., 1] < 0)).any():
+            raise ValueError("relations: expected pairs of variables, or of -1 for padding, got half a pair")
         if limit < 1:
             raise ValueError(f"limit: expected at least 1, got {limit}")
         if seconds is not None and not seconds > 0:

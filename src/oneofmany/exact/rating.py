@@ -34,8 +34,9 @@ def rate(puzzles: np.ndarray, *, searches: int = SEARCHES, seed: int = 0, thread
     """Rate 9x9 Sudokus: the mean number of values that a search to exhaustion tries, 0 if singles are enough.
 
     A search puts naked and hidden singles until there are none. Then it draws a cell among those with the fewest
-    candidates and tries its values in random order; every value tried counts one. It ends when everything is searched
-    or a second solution is found. A rating depends on the seed and on the puzzle, not on the other puzzles.
+    candidates and tries its values in random order; every value tried counts one. It ends when everything is searched,
+    a second solution is found, or a million values were tried, which only puzzles without a solution have been seen to
+    need. A rating depends on the seed and on the puzzle, not on the other puzzles.
 
     Args:
         puzzles: uint8 [Q, 81], 0 = blank, 1..9 = given.

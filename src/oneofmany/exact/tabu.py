@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from oneofmany.compiled import njit
-from oneofmany.exact.cores import usable_cores
-from oneofmany.exact.enumerator import seeds_of
+from oneofmany.exact.enumerator import Work, seeds_of
 from oneofmany.exact.random import below
 from oneofmany.exact.relations import relations_by_variable
 from oneofmany.exact.sampling import Samples, far_apart, together
@@ -54,10 +53,9 @@ def colour(
     for name, value in (("number", number), ("tries", tries), ("moves", moves)):
         if value < 1:
             raise ValueError(f"{name}: expected at least 1, got {value}")
-    if not len(queries) == len(relations):
-        raise ValueError(f"relations: expected those of {len(queries)} queries, got {len(relations)}")
+    work = Work(problem, queries, relations, 1, None, None, threads)  # checks its arguments
+    queries, pairs = work.queries, work.relations
     Q, R = len(queries), problem.variables
-    queries, pairs = np.ascontiguousarray(queries, np.uint8), np.ascontiguousarray(relations, np.int16)
     colours = np.zeros((Q, tries, R), np.uint8)
     found = np.zeros((Q, tries), np.bool_)
     seeds = seeds_of(seed, Q * tries).reshape(Q, tries)
@@ -68,7 +66,7 @@ def colour(
         search(queries[rows], pairs[rows], problem.values, moves, seeds[rows], stop, colours[rows], found[rows])
 
     part(0, 0)  # compile or load the kernel in this thread, where Ctrl-C interrupts it
-    on_threads(part, [(row, row + 1) for row in range(Q)], threads or usable_cores(), stop)
+    on_threads(part, [(row, row + 1) for row in range(Q)], work.threads, stop)
     listed = [far_apart(colours[q][found[q]], number) for q in range(Q)]
     return together(listed, np.where(found.any(1), 1, -1).astype(np.int8), R)
 

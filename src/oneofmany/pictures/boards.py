@@ -222,7 +222,8 @@ def _sudoku(board: Board) -> Layout:
                 over.append(Outline(((at, first), (at, side)), **look))
             if (bool(high) and k % high == 0) == thick:
                 over.append(Outline(((first, at), (side, at)), **look))
-    return Layout(side, side, fields + over + cages_of(problem, CELL, board.absent), [])
+    high, signs = _signs(board, side)
+    return Layout(side, high, fields + over + cages_of(problem, CELL, board.absent) + signs, [])
 
 
 def _futoshiki(board: Board) -> Layout:
@@ -233,7 +234,14 @@ def _futoshiki(board: Board) -> Layout:
         x, y = place(problem, v, 1)
         fields += [_tint(x, y)] if board.is_given(v) else []
         fields.append(Outline(rectangle(x, y, CELL, CELL), stroke="muted", width=1.2))
-    far = []
+    high, signs = _signs(board, side)
+    return Layout(side, high, fields + signs, [])
+
+
+def _signs(board: Board, side: float) -> tuple[float, list[Shape]]:
+    """Relations a < b as signs between neighbours, all others as words below the grid; and where these end."""
+    problem, n = board.problem, board.problem.size
+    far, signs = [], []
     for a, b in board.pairs:
         colour = "wrong" if (a, b) in board.broken[1] else "ink"
         (ax, ay), (bx, by) = place(problem, a, 1), place(problem, b, 1)
@@ -244,14 +252,14 @@ def _futoshiki(board: Board) -> Layout:
         dx, dy = np.sign(bx - ax) * 5, np.sign(by - ay) * 5
         # The tip points to the smaller cell.
         points = ((x + dx + dy, y + dy + dx), (x - dx, y - dy), (x + dx - dy, y + dy - dx))
-        fields.append(Outline(points, stroke=colour, width=2.4, closed=False))
+        signs.append(Outline(points, stroke=colour, width=2.4, closed=False))
     high = side
     for a, b in far:
         high += 18
         names = [f"r{v // n + 1}c{v % n + 1}" for v in (a, b)]
         colour = "wrong" if (a, b) in board.broken[1] else "muted"
-        fields.append(Words(side / 2, high - 7, 13, " < ".join(names), colour))
-    return Layout(side, high, fields, [])
+        signs.append(Words(side / 2, high - 7, 13, " < ".join(names), colour))
+    return high, signs
 
 
 def shapes_of(board: Board) -> tuple[float, float, list[Shape]]:

@@ -73,13 +73,17 @@ def css(theme: Theme) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in theme.items())
 
 
-def save_picture(path: str | Path, svg: Callable[[], str], png: Callable[[], bytes], force: bool = False) -> None:
-    """Write the picture whose format the name of the file asks for."""
-    kind = Path(path).suffix.lower()
-    if kind not in (".svg", ".png"):
+def check_picture(path: str | Path, force: bool = False) -> None:
+    """Raise ValueError or FileError if a picture cannot be written there."""
+    if Path(path).suffix.lower() not in (".svg", ".png"):
         raise ValueError(f"{path}: expected a file name that ends in .svg or .png")
     check_writable(path, force)
-    data = svg().encode() if kind == ".svg" else png()
+
+
+def save_picture(path: str | Path, svg: Callable[[], str], png: Callable[[], bytes], force: bool = False) -> None:
+    """Write the picture whose format the name of the file asks for."""
+    check_picture(path, force)
+    data = svg().encode() if Path(path).suffix.lower() == ".svg" else png()
     write_whole(path, lambda beside: beside.write_bytes(data), force)
 
 

@@ -26,9 +26,9 @@ class Batch:
             relation; -1 for padding; None if there are no relations.
         own: the rules that queries of the data bring of their own, on the device; None if there are none.
         rows: int64 [B], the queries' places in ``own``.
-        most_related: the largest number of relations at a variable in the data, so that tables of relations a != b have
-            the same shape for all of its batches. No query may have more. None if it is not known (set it so if you
-            replace the relations): the host then waits for that of the batch.
+        most_related: the largest number of relations at a variable in the data, so that tables of relations as rules
+            have the same shape for all of its batches. No query may have more. None if it is not known (set it so if
+            you replace the relations): the host then waits for that of the batch.
     """
 
     query: Tensor

@@ -97,7 +97,8 @@ class OwnRules:
         return found
 
     def take(self, rows: np.ndarray) -> OwnRules:
-        """Return the rules of some of the queries, in the order of ``rows`` int64 [N]."""
+        """Return the rules of some of the queries, in the order of ``rows`` int64 [N] or any other index."""
+        rows = np.arange(len(self))[rows]
         rules, counts = _places(self.offsets, rows)
         entries, sizes = _places(self.first, rules)
         taken = {name: getattr(self, name)[rules] for name in ("kind", "low", "high")}
@@ -140,7 +141,11 @@ class OwnRules:
             if linear.any() and kind not in problem.own_sums:
                 raise ValueError(f"rules of its own: kind {kind!r} has weights or bounds, so it must be in own_sums")
             ones = (own.kind == k) & ~own.linear
-            if len(set(own.low[ones].tolist())) > 1 or (ones.any() and kind not in problem.own_kinds):
+            meanings = set(own.low[ones].tolist())
+            if meanings:  # with those of the rules that all queries share
+                meanings |= {int(rule.exact) for rule in problem.rules if rule.kind == kind and not rule.linear}
+                meanings |= {0} if kind == problem.relation_kind else set()
+            if len(meanings) > 1 or (ones.any() and kind not in problem.own_kinds):
                 raise ValueError(
                     f"rules of its own: rules of kind {kind!r} must be all exactly-one or all at-most-one, and in "
                     "own_kinds: split them into two kinds"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -85,10 +85,13 @@ class Problem:
     own_sums: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("size", "variables", "values"):
+            if not isinstance(number := getattr(self, name), SupportsIndex):
+                raise ValueError(f"a problem's {name}: expected a whole number, got {number!r}")
+            object.__setattr__(self, name, int(number))
         if self.variables < 1 or not 1 <= self.values <= 255:
-            raise ValueError(
-                f"a problem needs at least 1 variable and 1 to 255 values, got {self.variables} and {self.values}"
-            )
+            sizes = f"{self.variables} and {self.values}"
+            raise ValueError(f"a problem needs at least 1 variable and 1 to 255 values, got {sizes}")
         if self.relation not in ("<", "!="):
             raise ValueError(f"relation: expected '<' or '!=', got {self.relation!r}")
         for name in ("own_kinds", "own_sums"):
@@ -96,6 +99,7 @@ class Problem:
                 raise ValueError(f"{name}: expected several names, as in ({getattr(self, name)!r},), got a text")
         if not isinstance(self.rules, Iterable):
             raise ValueError(f"rules: expected a tuple of rules, got {self.rules!r}")
+        object.__setattr__(self, "rules", tuple(self.rules))
         for rule in self.rules:
             if not isinstance(rule, Rule):
                 why = "; helpers return lists of rules, to be joined with +" if isinstance(rule, list) else ""
@@ -110,7 +114,7 @@ class Problem:
             for own in (tuple(range(v * self.values, (v + 1) * self.values)) for v in range(self.variables))
             if frozenset(own) not in listed
         )
-        object.__setattr__(self, "rules", tuple(self.rules) + missing)
+        object.__setattr__(self, "rules", self.rules + missing)
 
     @property
     def choices(self) -> int:

@@ -63,13 +63,16 @@ class Rule:
             low, high = self._whole(
                 "low and high", (least if self.low is None else self.low, greatest if self.high is None else self.high)
             )
-        for name, numbers in {"weights": weights, "low and high": (low, high)}.items():
-            if sum(map(abs, numbers)) > MOST:
-                raise self._error(f"{name}: expected numbers up to {MOST:,} in sum, got {numbers}")
+        if greatest - least > MOST:
+            raise self._error(f"weights: expected numbers up to {MOST:,} in sum, got {weights}")
+        if max(abs(low), abs(high)) > MOST:
+            raise self._error(f"low and high: expected numbers up to {MOST:,}, got {low} and {high}")
         if low > high and None not in (self.low, self.high):
             raise self._error(f"expected low <= high, got {low} and {high}")
         if low > high or low > greatest or high < least:
-            raise self._error(f"nothing is from {low} to {high} if the sum can be {least} to {greatest}")
+            wanted = f"from {low} to {high}" if None not in (self.low, self.high) else f"at least {low}"
+            wanted = f"at most {high}" if self.low is None else wanted
+            raise self._error(f"expected a sum {wanted}, but it can only be {least} to {greatest}")
         own = None if set(weights) == {1} else weights
         one = own is None and high == 1
         kept = {"choices": choices, "weights": own, "low": low, "high": high, "exact": one and low == 1}
@@ -94,9 +97,11 @@ class Rule:
         listed: tuple[Any, ...] = tuple(numbers) if isinstance(numbers, Iterable) else (None,)
         if set(map(type, listed)) <= {int}:
             return listed
-        if isinstance(numbers, str) or not all(isinstance(n, SupportsIndex) and type(n) is not bool for n in listed):
-            raise self._error(f"{name}: expected whole numbers, got {numbers!r}")
-        return tuple(int(n) for n in listed)
+        try:
+            return tuple(index(None if type(n) is bool else n) for n in listed)  # pyright: ignore[reportArgumentType]
+        except TypeError:
+            got = " ".join(repr(numbers).split())  # arrays have several lines
+            raise self._error(f"{name}: expected whole numbers, got {got}") from None
 
     def _error(self, what: str) -> ValueError:
         return ValueError(f"a rule of kind {self.kind!r}: {what}")
@@ -112,7 +117,8 @@ def lines(kind: str, groups: Iterable[Iterable[Any]], exact: bool = True) -> lis
 
 def domain(kind: str, variable: int, allowed: Iterable[int], values: int) -> list[Rule]:
     """A variable takes one of the ``allowed`` values 1..V; ``values`` is V."""
-    choices = tuple(_choice(variable, value, values) for value in sorted(set(allowed)))
+    values = len(_upto(values))
+    choices = tuple(sorted({_choice(variable, value, values) for value in _several("allowed values", allowed)}))
     if not choices:
         raise ValueError(f"a domain of kind {kind!r}: expected at least one allowed value, got none")
     return [Rule(kind, choices)]
@@ -120,6 +126,7 @@ def domain(kind: str, variable: int, allowed: Iterable[int], values: int) -> lis
 
 def all_different(kind: str, variables: Sequence[int], values: int) -> list[Rule]:
     """No two of the variables take the same value; ``values`` is V. V variables take every value once."""
+    values, variables = len(_upto(values)), _several("variables", variables)
     return [
         Rule(kind, tuple(_choice(variable, value, values) for variable in variables), len(variables) == values)
         for value in range(1, values + 1)
@@ -136,10 +143,11 @@ def total(
     factors: Sequence[int] | None = None,
 ) -> list[Rule]:
     """The sum of the variables' values 1..V, each times its factor (1 by default), is from ``low`` to ``high``."""
-    factors = [1] * len(variables) if factors is None else factors
+    variables = _several("variables", variables)
+    factors = (1,) * len(variables) if factors is None else _several("factors", factors)
     if len(factors) != len(variables):
         raise ValueError(f"factors: expected {len(variables)}, one per variable, got {len(factors)}")
-    pairs = [(v, n, f * n) for v, f in zip(variables, factors, strict=True) for n in range(1, values + 1)]
+    pairs = [(v, n, f * n) for v, f in zip(variables, factors, strict=True) for n in _upto(values)]
     choices = tuple(_choice(variable, value, values) for variable, value, _ in pairs)
     return [Rule(kind, choices, weights=tuple(weight for *_, weight in pairs), low=low, high=high)]
 
@@ -149,6 +157,7 @@ def cage(kind: str, variables: Sequence[int], values: int, target: int) -> list[
 
     The rule of the sum has kind ``kind``, those of the different values ``kind-different``.
     """
+    variables = _several("variables", variables)
     different = all_different(f"{kind}-different", variables, values) if len(variables) > 1 else []
     # All at-most-one, also in a cage of V variables, so that networks can share weights between cages.
     different = [Rule(rule.kind, rule.choices, exact=False) for rule in different]
@@ -157,12 +166,14 @@ def cage(kind: str, variables: Sequence[int], values: int, target: int) -> list[
 
 def implies(kind: str, choice: int, others: Sequence[int]) -> list[Rule]:
     """If a choice is taken, so is at least one of the ``others``."""
-    return [Rule(kind, (*others, choice), weights=(*(1 for _ in others), -1), low=0)]
+    others = _several("others", others)
+    return [Rule(kind, (*others, choice), weights=(1,) * len(others) + (-1,), low=0)]
 
 
 def forbid(kind: str, choices: Sequence[int]) -> list[Rule]:
     """Not all of the choices are taken; of two, at most one is."""
-    return [Rule(kind, tuple(choices), low=0, high=len(choices) - 1)]
+    choices = _several("choices", choices)
+    return [Rule(kind, choices, low=0, high=len(choices) - 1)]
 
 
 def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], values: int) -> list[Rule]:
@@ -172,9 +183,10 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
     the values that no row continues with. So no variables are added, and there are at most as many rules as the rows
     have values. The first of them, about one variable, has kind ``kind-domain``.
     """
-    allowed = sorted({tuple(row) for row in rows})
-    if not len(variables) or len(set(variables)) != len(variables):
-        raise ValueError(f"a table of kind {kind!r}: expected different variables, at least one, got {variables}")
+    values, variables = len(_upto(values)), _several("variables", variables)
+    allowed = list(dict.fromkeys(_several("a row", row) for row in _several("rows", rows)))
+    if not variables or len(set(variables)) != len(variables):
+        raise ValueError(f"a table of kind {kind!r}: expected different variables, at least one, got {[*variables]}")
     if wrong := [row for row in allowed if len(row) != len(variables)]:
         raise ValueError(f"a table of kind {kind!r}: expected rows of {len(variables)} values, got {wrong[0]}")
     if not allowed:
@@ -182,6 +194,7 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
     for row in allowed:
         for value in row:
             _choice(0, value, values)  # raises if it is not a value
+    allowed.sort()
     rules = domain(f"{kind}-domain", variables[0], (row[0] for row in allowed), values)
     for j in range(1, len(variables)):
         following: dict[tuple[int, ...], set[int]] = {}
@@ -189,10 +202,23 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
             following.setdefault(row[:j], set()).add(row[j])
         for beginning, nexts in following.items():
             taken = [_choice(v, value, values) for v, value in zip(variables, beginning, strict=False)]
-            excluded = [_choice(variables[j], value, values) for value in range(1, values + 1) if value not in nexts]
+            excluded = [_choice(variables[j], value, values) for value in _upto(values) if value not in nexts]
             if excluded:
                 rules.append(Rule(kind, (*taken, *excluded), low=0, high=j))
     return rules
+
+
+def _several(name: str, items: Any) -> tuple[Any, ...]:
+    if not isinstance(items, Iterable):
+        raise ValueError(f"{name}: expected several, got {items!r}")
+    return tuple(items)
+
+
+def _upto(values: int) -> range:
+    """The values 1..V."""
+    if not isinstance(values, SupportsIndex) or index(values) < 1:
+        raise ValueError(f"values: expected their number, at least 1, got {values!r}")
+    return range(1, index(values) + 1)
 
 
 def _choice(variable: int, value: int, values: int) -> int:

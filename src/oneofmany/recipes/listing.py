@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from oneofmany.problems import find_task
 from oneofmany.recipes import matching, recipes
 from oneofmany.recipes.graphs import TASK as GRAPHS
 from oneofmany.recipes.paper import TASKS
@@ -89,6 +90,8 @@ def listing(*words: str) -> str:
     A word is a part of the name or the network, or a pattern with ``*``, which matches any part between two slashes.
     """
     title = f"{'recipe':<{WIDTH}} {'network':<11} {'needs':<5} {'minutes':>7} {'accuracy':>8}"
+    for word in words:
+        find_task(word.partition("/")[0])  # it may be one of an installed package
     if words:
         names = [name for name, own in recipes().items() if all(_fits(word, name, own.network.kind) for word in words)]
         if not names:

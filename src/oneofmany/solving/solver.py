@@ -44,7 +44,8 @@ class Solver:
         patience: stop a query after this many steps without a change of its answer; 0 always runs all steps. A network
             that cannot continue from a state runs all of its steps.
         starts: number of noisy starts per query. One of them answers, chosen without knowledge of the rules.
-        choose: which start answers: the one whose belief moved least in the last step, or the most confident one.
+        choose: which start answers: the most confident one, or the one whose belief moved least in the last step. The
+            second is as good only without patience: a start that stops early may still have been moving.
         seed: of the noise. The same seed and batch size give the same answers.
         batch_size: queries per batch.
         threads: number of CPU threads. More than one is faster only if the cores are idle.
@@ -57,7 +58,7 @@ class Solver:
         steps: int | None = None,
         patience: int = PATIENCE,
         starts: int = 1,
-        choose: StartCriterion = "residual",
+        choose: StartCriterion = "confidence",
         seed: int = 0,
         batch_size: int = 256,
         threads: int = 1,

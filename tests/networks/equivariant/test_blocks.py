@@ -15,7 +15,7 @@ from oneofmany.networks.equivariant import blocks
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
-from structures import cages, coloured, edges, graphs
+from structures import cages, coloured, edges, graphs, ordered_cages, unequal_cages
 
 
 def alone(batch, row, problem):
@@ -23,7 +23,7 @@ def alone(batch, row, problem):
     return replace(batch[torch.tensor([row])], problem=problem, own=None, rows=None)
 
 
-@pytest.mark.parametrize("make", [graphs, cages])
+@pytest.mark.parametrize("make", [graphs, cages, ordered_cages, unequal_cages])
 def test_a_batch_gives_what_each_query_gives_alone(make):
     torch.manual_seed(0)
     data = make(12, seed=3)
@@ -90,7 +90,7 @@ def test_tables_do_not_keep_their_problem_alive():
     assert gone() is None
 
 
-@pytest.mark.parametrize("make", [graphs, cages])
+@pytest.mark.parametrize("make", [graphs, cages, ordered_cages, unequal_cages])
 def test_the_selector_scores_a_batch_as_each_query_alone(make):
     torch.manual_seed(0)
     data = make(12, seed=3)

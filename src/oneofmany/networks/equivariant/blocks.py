@@ -2,7 +2,7 @@
 
 Choice c of query b is row b * C + c, and variable r is row b * R + r. Queries with fewer rules than others are padded,
 so shapes depend on the data and the size of the batch only, and the host does not wait for the device: an update can be
-captured. Relations a != b are rules too. A batch of a data set knows the largest number of them at a variable of the
+captured. Relations are rules too. A batch of a data set knows the largest number of them at a variable of the
 data; for any other batch the host waits for that of its queries.
 """
 
@@ -198,26 +198,28 @@ class _Sums:
 _PREPARED: WeakKeyDictionary[Problem, WeakKeyDictionary[OwnRules | Problem, dict[torch.device, _Prepared]]]
 _PREPARED = WeakKeyDictionary()
 _SHARED: WeakKeyDictionary[Problem, dict[torch.device, RuleTables]] = WeakKeyDictionary()
-_BLOCKS: WeakKeyDictionary[Batch, RuleTables] = WeakKeyDictionary()
+_BLOCKS: dict[bool, WeakKeyDictionary[Batch, RuleTables]] = {True: WeakKeyDictionary(), False: WeakKeyDictionary()}
 
 
-def block_tables(batch: Batch) -> RuleTables:
+def block_tables(batch: Batch, relations_as_rules: bool = True) -> RuleTables:
     """Return the tables of a batch whose queries bring rules of their own, or relations a != b.
 
-    They are built once for a batch and for what is made of it with other givens or other listed solutions.
+    They are built once for a batch and for what is made of it with other givens or other listed solutions. Relations
+    are among the rules, unless the network has another input form of them.
     """
-    if batch not in _BLOCKS:
-        _BLOCKS[batch] = _alike(batch) or _build(batch)
-    return _BLOCKS[batch]
+    blocks = _BLOCKS[relations_as_rules]
+    if batch not in blocks:
+        blocks[batch] = _alike(batch, blocks) or _build(batch, relations_as_rules)
+    return blocks[batch]
 
 
-def _alike(batch: Batch) -> RuleTables | None:
+def _alike(batch: Batch, blocks: WeakKeyDictionary[Batch, RuleTables]) -> RuleTables | None:
     """The tables of a batch with the very same structures; None if none is known."""
-    for known in _BLOCKS.keyrefs():  # a list, so threads do not disturb each other
+    for known in blocks.keyrefs():  # a list, so threads do not disturb each other
         other = known()
         parts = ("problem", "relations", "own", "rows", "most_related")
         if other is not None and all(getattr(other, part) is getattr(batch, part) for part in parts):
-            return _BLOCKS.get(other)
+            return blocks.get(other)
     return None
 
 
@@ -240,7 +242,7 @@ def _prepared(batch: Batch) -> _Prepared:
     return known[device]
 
 
-def _build(batch: Batch) -> RuleTables:
+def _build(batch: Batch, relations_as_rules: bool) -> RuleTables:
     problem, prepared = batch.problem, _prepared(batch)
     rows = None if batch.own is None else batch.rows
     C, B, device = problem.choices, len(batch), batch.query.device
@@ -250,14 +252,14 @@ def _build(batch: Batch) -> RuleTables:
     for name, members, lists in prepared.kinds:
         places, real = lists.slots(rows, B)
         of_kinds.setdefault(name, []).append(torch.where(real[..., None], members[places], -1))
-    if batch.relations is not None and batch.relations.shape[1]:
+    if relations_as_rules and batch.relations is not None and batch.relations.shape[1]:
         pairs = problem.relation_members(batch.relations).flatten(1, 2)
         of_kinds.setdefault(str(problem.relation_kind), []).append(pairs)
-        if batch.most_related is not None:
-            degree += batch.most_related
-        else:
-            degree += most_related(batch.relations, problem.variables)
-            degree += -degree % DEGREES
+        most = batch.most_related
+        related = most_related(batch.relations, problem.variables) if most is None else most
+        # A choice is in one rule of a != b, and in up to V of a < b.
+        degree += related * (1 if problem.relation == "!=" else problem.values)
+        degree += 0 if most is not None else -degree % DEGREES
     widths = [max(part.shape[2] for part in parts) for parts in of_kinds.values()]
     W = max(widths)
     parts = [

@@ -72,10 +72,11 @@ def checked_tables(
                 f"relations: expected int64 on the network's device {device}, got {relations.dtype} on "
                 f"{relations.device}"
             )
-    if batch.own is not None and relations is not None:
-        raise ValueError("relations: expected none beside the rules that the queries bring of their own")
     unequal = relations is not None and relations.shape[1] > 0 and problem.relation != "<"
-    tables = block_tables(batch) if unequal or batch.own is not None else shared_tables(problem, device)
+    if unequal or batch.own is not None:
+        tables = block_tables(batch, relations_as_rules)
+    else:
+        tables = shared_tables(problem, device)
     present = [kind for kind, _ in tables.kinds]
     if relations_as_rules and relations is not None and relations.shape[1]:
         present.append(str(problem.relation_kind))

@@ -46,6 +46,16 @@ class _Graph:
         self.edges: dict[tuple[int, int], None] = {}
         self.given: dict[int, int] = {}
 
+    def of_colours(self, colours: int) -> None:
+        if self.colours not in (None, colours):
+            raise ValueError(f"the graph has two numbers of colours, {self.colours} and {colours}")
+        self.colours = colours
+
+    def of_nodes(self, nodes: int) -> None:
+        if self.nodes not in (None, nodes):
+            raise ValueError(f"the graph has two numbers of nodes, {self.nodes} and {nodes}")
+        self.nodes = nodes
+
     def edge(self, a: int, b: int) -> None:
         if a == b:
             raise ValueError(f"node {a} is its own neighbour")
@@ -95,11 +105,13 @@ def boards(lines: list[Line], size: int | None) -> Iterator[Found]:
         while form is not _LINE and at < len(lines) and form.goes_on(part, lines[at].text):
             part.append(lines[at])
             at += 1
+        at -= form.too_many(part, lines[at:])
         place = line
         try:
             graph = _Graph()
             for place in part:
                 form.read(graph, place.text)
+            place = line
             yield line.number, graph.query(size)
         except TextError as error:
             yield line.number, error
@@ -116,9 +128,9 @@ class _Line:
                 raise ValueError(f"{word!r}: expected an edge like 1-2, a colour like 1=2, k=3 or n=5")
             name, number, node, colour, a, b = found.groups()
             if name == "k":
-                graph.colours = int(number)
+                graph.of_colours(int(number))
             elif name == "n":
-                graph.nodes = int(number)
+                graph.of_nodes(int(number))
             elif node:
                 graph.colour(int(node), int(colour))
             else:
@@ -126,6 +138,10 @@ class _Line:
 
     def goes_on(self, part: list[Line], text: str) -> bool:
         return False
+
+    def too_many(self, part: list[Line], rest: list[Line]) -> int:
+        """Take lines at the end of a part that belong to the rest away; returns their number."""
+        return 0
 
 
 class _Dimacs(_Line):
@@ -135,14 +151,14 @@ class _Dimacs(_Line):
         kind, *words = text.split() or ["c"]
         if kind == "c":
             if len(words) == 2 and words[0] in ("colours", "colors") and words[1].isdecimal():
-                graph.colours = int(words[1])
+                graph.of_colours(int(words[1]))
             return
         numbers = [int(word) for word in words[kind == "p" :] if re.fullmatch(r"\d{1,9}", word)]
         if len(numbers) != 2 or len(words) != 2 + (kind == "p"):
             form = {"p": "p edge NODES EDGES", "e": "e NODE NODE", "n": "n NODE COLOUR"}[kind]
             raise ValueError(f"{text.strip()!r}: expected {form}")
         if kind == "p":
-            graph.nodes = numbers[0]
+            graph.of_nodes(numbers[0])
         elif kind == "e":
             graph.edge(*numbers)
         else:
@@ -153,6 +169,15 @@ class _Dimacs(_Line):
         if not text.strip() or (found and found[1] != "p"):
             return True
         return found is not None and not any(line.text.lstrip().startswith("p") for line in part)
+
+    def too_many(self, part: list[Line], rest: list[Line]) -> int:
+        """Comments between the last edge of a graph and the ``p`` line of the next one belong to the next one."""
+        kinds = [line.text.lstrip()[:1] for line in part]
+        own = len("".join(kind or "c" for kind in kinds).rstrip("c"))
+        if not (rest and rest[0].text.lstrip().startswith("p") and kinds[own - 1] in ("e", "n")):
+            return 0
+        del part[own:]
+        return len(kinds) - own
 
 
 class _Drawn(_Line):

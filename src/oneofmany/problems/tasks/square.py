@@ -26,6 +26,7 @@ from oneofmany.problems.tasks.task import (
     Task,
     only_query,
     plain,
+    sized,
     symbol,
 )
 
@@ -40,6 +41,7 @@ def grid_task(name: str, problem: Callable[..., Problem], build: Callable[..., o
         build: builds data, see ``Task``.
     """
     sizes: dict[int, Problem] = {}
+    problem = sized(problem)
 
     def problem_of(grid: Grid) -> Problem:
         n, first = grid.size, grid.rows[0].line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Protocol
 
 import numpy as np
@@ -91,7 +92,7 @@ class Task:
     Args:
         name: the name in file headers and on the command line.
         problem: builds the problem of a size; keyword arguments are the problem's ``options``. The default of its first
-            argument is the usual size.
+            argument is the usual size. It may have no arguments, for a task of one size.
         parse: reads one query from text; raises ValueError in one sentence if it cannot.
         format: writes values [R] and relations [M, 2] in the one-line text form that ``parse`` reads.
         draw: draws a board as text for people.
@@ -113,6 +114,9 @@ class Task:
     build: Callable[..., Any] | None = None
     names: Names | None = None
     source: Source | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", sized(self.problem))
 
     def read(self, text: str, size: int | None = None) -> Iterator[Found]:
         """Find the queries in a text of any format that the task knows, with the numbers of their first lines.
@@ -146,6 +150,24 @@ class Task:
         said = list(dict.fromkeys(self.explain(query.problem, conflict) for conflict in direct or found))
         more = f"; and {len(said) - MOST_NAMED:,} more" if len(said) > MOST_NAMED else ""
         return "; ".join(said[:MOST_NAMED]) + more or None
+
+
+def sized(problem: Callable[..., Problem]) -> Callable[..., Problem]:
+    """Return a builder that takes a size, of one that may have no arguments."""
+    try:
+        parameters = signature(problem).parameters
+    except (TypeError, ValueError):
+        return problem  # not a function of Python, which the conformance test or its first call says
+    if parameters:
+        return problem
+
+    def of_size(size: int | None = None) -> Problem:
+        built = problem()
+        if size not in (None, built.size):
+            raise ValueError(f"size: {built.task} has the size {built.size} only, got {size}")
+        return built
+
+    return of_size
 
 
 def only_query(boards: Boards, text: str) -> Query:
