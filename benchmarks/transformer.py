@@ -15,7 +15,6 @@ import statistics
 import torch
 
 from measuring import Step, captured, seconds
-from oneofmany.networks import TransformerNetwork
 from oneofmany.networks.building import build_network
 from oneofmany.networks.kernels import Precision, running
 from oneofmany.objectives import CategoricalNLL, MinLoss
@@ -29,7 +28,7 @@ def training_step(batch_size: int, device: str, precision: Precision) -> Step:
     torch.manual_seed(0)
     problem, settings = sudoku(9), recipe("sudoku/minloss/transformer").network
     network = build_network(settings, problem, device=device)
-    if isinstance(network, TransformerNetwork) and precision == "bfloat16":
+    if precision == "bfloat16":
         network.compile_step()
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=torch.tensor(1e-3, device=device), fused=True, capturable=device == "cuda"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from oneofmany.evaluation.record import SUBSETS, Record, Subset
-from oneofmany.report.cells import Runs, commands, count_cell, mean_and_best, test_commands, with_interval
+from oneofmany.report.cells import Runs, commands, count_cell, mean_and_best, number_cell, test_commands, with_interval
 from oneofmany.report.grid import commands_of, over_dev, over_runs, summary_of, test_evaluation
 from oneofmany.report.table import Cell
 
@@ -33,3 +35,9 @@ def seeds_cell(records: Sequence[Record]) -> Cell:
 def with_error(mean: float, error: float, commands: tuple[str, ...] = ()) -> Cell:
     """``77.29 ± 0.38``: a mean and its standard error."""
     return Cell(f"{mean:.2f} ± {error:.2f}", {"mean": mean, "standard error": error}, commands)
+
+
+def updates_cell(records: Sequence[Record]) -> Cell:
+    """``9,000``: the updates that were made, mean over seeds; empty if no record says it."""
+    updates = [record.updates for record in records if record.updates is not None]
+    return number_cell(float(np.mean(updates)) if updates else None, ",.0f")

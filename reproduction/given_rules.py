@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.pictures.themes import Chart, Theme
-from oneofmany.report.cells import Runs, commands, count_cell, number_cell, training_cell
+from oneofmany.report.cells import Runs, commands, count_cell, training_cell
 from oneofmany.report.figures import legend
 from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, name_of, summary_of
 from oneofmany.report.table import Cell, Table, columns
-from reproduction.cells import accuracy_cells
+from reproduction.cells import accuracy_cells, updates_cell
 from reproduction.forest import image
 from reproduction.ours import INTERVALS, on
 from reproduction.paired import difference, in_points, of_recipe
@@ -70,10 +68,9 @@ def given_rules(grid: Grid) -> Table:
         for rules, of in halves.items():
             for name, runs in of.items():
                 records, about = [record for record, _ in runs], runs[0][1].data
-                updates = [record.updates for record in records if record.updates is not None]
                 row = [Cell(name_of(task)), Cell(TITLES[rules]), Cell(name_of(name), objective=name)]
                 row += [Cell(f"{about.name} ({about.size}x{about.size})"), *accuracy_cells(runs)]
-                row += [number_cell(float(np.mean(updates)) if updates else None, ",.0f"), count_cell(len(runs))]
+                row += [updates_cell(records), count_cell(len(runs))]
                 rows.append((*row, training_cell(records)))
     return Table(
         "given-rules",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from oneofmany.report.table import Cell, Column, Table, columns
 from oneofmany.training.settings import from_json
 from reproduction.other_papers import HARD_SUDOKU
 from reproduction.ours import INTERVALS
+from reproduction.paired import distinct
 
 EXTREME, EXTREME_MS, FIRST = "sudoku-extreme-test", "sudoku-extreme-ms-test", "sudoku-test"
 OURS = {EXTREME: "our extreme set, one solution", EXTREME_MS: "our extreme set, several solutions"}
@@ -54,7 +54,7 @@ class Way(NamedTuple):
 def runs_by_way(grid: Grid) -> dict[str, dict[Way, dict[str, Runs]]]:
     """Recipe -> way -> test set -> runs, of 9x9 networks that were tested on extreme Sudokus; hard recipes first."""
     found: dict[str, dict[Way, dict[str, Runs]]] = {}
-    for record in _records(grid):
+    for record in (one for one in distinct(grid) if one.task == "sudoku"):
         for evaluation in record.evaluations.values():
             usual = evaluation.choose == "residual" and evaluation.patience is None and evaluation.seed == 0
             if evaluation.data.name in RATINGS and evaluation.steps and usual:
@@ -66,15 +66,6 @@ def runs_by_way(grid: Grid) -> dict[str, dict[Way, dict[str, Runs]]]:
         for recipe, ways in sorted(found.items(), key=lambda item: (not item[0].startswith(HARD), item[0]))
         if any(test in tests for tests in ways.values() for test in OURS)
     }
-
-
-def _records(grid: Grid) -> Iterable[Record]:
-    """One run for each recipe and seed; a repeated run is not one."""
-    found: dict[tuple[str, int], Record] = {}
-    for record in grid.all:
-        if record.task == "sudoku" and not record.apart.endswith("/repeated"):
-            found.setdefault((record.recipe, record.seed), record)
-    return found.values()
 
 
 def parameters(record: Record) -> int:

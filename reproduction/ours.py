@@ -23,7 +23,7 @@ from oneofmany.report.grid import OBJECTIVES, TASKS, Grid, commands_of, name_of,
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction import paper
 from reproduction.blind import without_inequalities
-from reproduction.cells import accuracy_cells
+from reproduction.cells import accuracy_cells, updates_cell
 from reproduction.paper import TEST_SIZES
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours, table_2
 
@@ -226,9 +226,8 @@ def objectives(grid: Grid) -> Table:
         for objective, runs in of.items() if len(of) > 1 else ():
             row = [Cell(label), Cell(name_of(objective)), *accuracy_cells(runs)]
             row += [against(runs, of.get(MAIN_OBJECTIVE, ())), count_cell(len(runs))]
-            updates = [record.updates for record, _ in runs if record.updates is not None]
-            row.append(number_cell(float(np.mean(updates)) if updates else None, ",.0f"))
-            rows.append((*row, training_cell([record for record, _ in runs])))
+            records = [record for record, _ in runs]
+            rows.append((*row, updates_cell(records), training_cell(records)))
     return Table(
         "our-objectives",
         "Our network with each objective, the same number of updates, accuracy in %",

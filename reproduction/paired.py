@@ -22,13 +22,18 @@ PAIRED = (
 )
 
 
-def of_recipe(grid: Grid, name: str) -> list[Record]:
-    """The runs of a recipe, one for each seed, including those that are kept apart; a repeated run is not one."""
-    found: dict[int, Record] = {}
+def distinct(grid: Grid) -> list[Record]:
+    """One run for each recipe and seed, including those that are kept apart; a repeated run is not one."""
+    found: dict[tuple[str, int], Record] = {}
     for record in grid.all:
-        if record.recipe == name and not record.apart.endswith("/repeated"):
-            found.setdefault(record.seed, record)
+        if not record.apart.endswith("/repeated"):
+            found.setdefault((record.recipe, record.seed), record)
     return list(found.values())
+
+
+def of_recipe(grid: Grid, name: str) -> list[Record]:
+    """The distinct runs of a recipe, one for each seed."""
+    return [record for record in distinct(grid) if record.recipe == name]
 
 
 def measured(evaluation: Evaluation, measure: Measure) -> float | None:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from oneofmany.evaluation.record import SUBSETS, Subset
 from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.pictures.themes import Chart, Theme
-from oneofmany.report.cells import SAME_ACCURACY, Runs, commands, count_cell, number_cell, training_cell, with_interval
+from oneofmany.report.cells import SAME_ACCURACY, Runs, commands, count_cell, training_cell, with_interval
 from oneofmany.report.grid import OBJECTIVES, Grid, name_of, over_dev, summarise, summary_of
 from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.cells import updates_cell
 from reproduction.forest import draw_differences, image
 from reproduction.ours import on
 from reproduction.paired import (
@@ -79,12 +78,10 @@ def pronunciations(grid: Grid) -> Table:
             records, made = [record for record, _ in runs], commands(runs)
             shares = [with_interval(summary_of(runs, subset), made) for subset in SUBSETS]
             errors = _error_cell(runs)
-            updates = [record.updates for record in records if record.updates is not None]
             rows.append(
                 (
                     *(Cell(kind.title), Cell(_row_name(name), objective=name), *shares, errors),
-                    *(count_cell(len(runs)), number_cell(float(np.mean(updates)) if updates else None, ",.0f")),
-                    training_cell(records),
+                    *(count_cell(len(runs)), updates_cell(records), training_cell(records)),
                 )
             )
     return Table(

@@ -105,9 +105,8 @@ def filled(page: str, blocks: dict[str, str], root: Path = ROOT) -> str:
     return MEASURED.sub(file, TABLE.sub(table, page))
 
 
-def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
+def pages(grid: Grid, searches: Sequence[Searched], root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     """README.md, the pages of the docs, the commands and the minutes of recipes, with what the records give."""
-    searches = read_searches(root)
     tables = all_tables(grid, searches)
     # The README is for a first look: the pages that it links to name the commands.
     short = {table.name: block(table) for table in tables}
@@ -126,13 +125,14 @@ def pages(grid: Grid, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
 
 def stale(root: Path = ROOT) -> list[str]:
     """The pages that do not match the records."""
-    return [str(path.relative_to(root)) for path, text in pages(read_grid(root), root) if _text(path) != text]
+    found = pages(read_grid(root), read_searches(root), root)
+    return [str(path.relative_to(root)) for path, text in found if _text(path) != text]
 
 
 def publish(root: Path = ROOT) -> list[str]:
     """Write all pages, figures and the report; return the names of the files that changed."""
     changed, grid, searches = [], read_grid(root), read_searches(root)
-    files = [*pages(grid, root)]
+    files = [*pages(grid, searches, root)]
     files += [(root / FIGURES / f"{chart.name}.svg", chart.standalone_svg()) for chart in page_charts(grid, searches)]
     for path, text in files:
         if _text(path) != text:

@@ -24,18 +24,24 @@ def load(name: str | Path, *, device: torch.device | str = "cpu") -> SavedNetwor
     return load_network(weights_file(name), device=device)
 
 
+def bundled_networks() -> list[Path]:
+    """Return the weights files of all bundled networks, by name."""
+    from pathlib import Path
+
+    return sorted((Path(__file__).parent / "weights").glob("*.safetensors"))
+
+
 def weights_file(name: str | Path) -> Path:
     """Return the weights file of that name: a bundled network's, the file itself, or a run folder's best weights."""
     from pathlib import Path
 
     from oneofmany.files import FileError
 
-    bundled = Path(__file__).parent / "weights"
     path = Path(name)
     if not path.exists() and path.name == str(name):
-        path = bundled / f"{name}.safetensors"
+        path = Path(__file__).parent / "weights" / f"{name}.safetensors"
         if not path.is_file():
-            names = ", ".join(sorted(file.stem for file in bundled.glob("*.safetensors"))) or "none yet"
+            names = ", ".join(file.stem for file in bundled_networks()) or "none yet"
             raise FileError(f"{name} is neither a file, a run folder nor a bundled network (bundled: {names})")
     return path / "weights.safetensors" if path.is_dir() else path
 

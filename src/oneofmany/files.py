@@ -148,8 +148,7 @@ def _umask() -> int:
 
 def canonical_json(value: Any) -> str:
     """Return JSON that is the same text for the same value on every machine."""
-    form: Any = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": True, "allow_nan": False}
-    return json.dumps(value, default=_plain, **form)
+    return json.dumps(value, default=_plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

@@ -43,8 +43,9 @@ def solve_each(
     listed: list[np.ndarray] = [queries[:0]] * len(queries)
     for problem, own in rows.items():
         pairs = None if relations is None else relations[own]
-        limits = {"limit": limit, "keep": keep, "branches": branches}
-        found = solve(problem, queries[own], pairs, seed=seed, threads=threads, **limits)
+        found = solve(
+            problem, queries[own], pairs, limit=limit, keep=keep, seed=seed, branches=branches, threads=threads
+        )
         total[own], finished[own] = found.total, found.finished
         for i, row in enumerate(own):
             listed[row] = found.of(i)

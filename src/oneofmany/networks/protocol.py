@@ -49,6 +49,12 @@ class TaskNetwork(nn.Module, ABC):
             relations: int [.., 2], the relations of the queries, -1 for padding; None if there are none.
         """
 
+    def compile_step(self, backend: str = "inductor") -> None:
+        """Compile the module ``step`` in place, if the network has one; it serves any number of steps."""
+        step = getattr(self, "step", None)
+        if isinstance(step, nn.Module):
+            step.compile(dynamic=False, fullgraph=True, backend=backend)
+
 
 class TakesNoise(Protocol):
     """A network that starts from noise."""

@@ -72,8 +72,8 @@ def joined(names: tuple[str, ...]) -> str:
 def page_data() -> Json:
     """The data of the page: ``files`` (the kernel and the networks, as base64) and ``accuracy``."""
     accuracy = json.loads(ACCURACY.read_text(encoding="utf-8"))
-    weights = sorted((Path(oneofmany.__file__).parent / "weights").glob("*.safetensors"))
-    bundled = [path for path in weights if path.stem in accuracy["bundled"]]  # the page has one network per task
+    # The page has one network per task.
+    bundled = [path for path in oneofmany.bundled_networks() if path.stem in accuracy["bundled"]]
     networks = {path.stem: _base64(path) for path in [*bundled, *sorted(NETWORKS.glob("*.safetensors"))]}
     files = {"kernel": _base64(SOURCES / "kernel.wasm"), "networks": networks}
     return {"files": files, "accuracy": accuracy}

@@ -61,8 +61,9 @@ def pairs(objective: ObjectiveName) -> Settings:
     return replace(settings, first=first, second=second, evaluate_every=200)
 
 
-def sequences(objective: ObjectiveName, *, ctc: bool = False, updates: int = 30_000) -> Settings:
+def sequences(objective: ObjectiveName, *, ctc: bool = False) -> Settings:
     """An encoder-decoder for imported sequences, or an encoder with CTC; the settings were not tuned."""
+    updates = 30_000
     return Settings(
         recipe=f"sequences/{objective}{'/ctc' if ctc else ''}",
         task="sequences",
@@ -96,14 +97,13 @@ def recipes_without_rules() -> list[Recipe]:
 
 def pronunciations() -> list[Recipe]:
     """Sequences on CMUdict. Random trains on the dictionary's first pronunciation of a word, the usual practice."""
+    whole, half = PRONUNCIATIONS, PRONUNCIATIONS // 2
+    short = {"first.updates": whole, "first.batch": 512, "first.lr": 1e-3, "first.warmup": 300, "evaluate_every": 300}
+    short |= {"second.batch": 512, "second.lr": 5e-4}
+    halves = {"pretraining": "minloss", "first.updates": half, "second.updates": half}
     found = []
     for ctc in (False, True):
         for objective in OBJECTIVES:
-            settings = sequences(objective, ctc=ctc, updates=PRONUNCIATIONS)
-            short = {"first.batch": 512, "first.lr": 1e-3, "first.warmup": 300, "second.batch": 512, "second.lr": 5e-4}
-            short["evaluate_every"] = 300
-            if objective in TWO_PHASES:  # half of the updates each
-                half = PRONUNCIATIONS // 2
-                short |= {"pretraining": "minloss", "first.updates": half, "second.updates": half}
-            found.append(Recipe(settings, "cmudict-train", "cmudict-dev").changed("cmudict", short))
+            own = Recipe(sequences(objective, ctc=ctc), "cmudict-train", "cmudict-dev")
+            found.append(own.changed("cmudict", short | (halves if objective in TWO_PHASES else {})))
     return found

@@ -7,7 +7,6 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from oneofmany.networks import EquivariantNetwork, TransformerNetwork
 from oneofmany.networks.building import build_network, build_selector
 from oneofmany.networks.kernels import Precision, training_precision
 from oneofmany.networks.protocol import TaskNetwork
@@ -45,11 +44,7 @@ class Learners:
         self._first = weights_of(self.network)
         self.optimiser = self.new_optimiser()
         self.selector_optimiser = self.new_selector_optimiser()
-        if (
-            settings.compile
-            and device.type == "cuda"
-            and isinstance(self.network, EquivariantNetwork | TransformerNetwork)
-        ):
+        if settings.compile and device.type == "cuda":
             self.network.compile_step()
 
     @property

@@ -65,10 +65,6 @@ class EquivariantNetwork(TaskNetwork):
         block = self.step.block
         return refusal(problem, relations, block.kinds, self.inequalities, self._trained, block.sums)
 
-    def compile_step(self, backend: str = "inductor") -> None:
-        """Compile one step in place; it serves any number of steps."""
-        self.step.compile(dynamic=False, fullgraph=True, backend=backend)
-
     def noise_shape(self, batch: Batch) -> tuple[int, int]:
         """Return [B, C]: one number per choice."""
         return len(batch), batch.problem.choices

@@ -55,10 +55,6 @@ class TransformerNetwork(TaskNetwork):
         self.step = Step(layers, width, hidden or 2 * width, heads, mixing, problem.variables)
         self.classes = nn.Linear(width, problem.values)
 
-    def compile_step(self, backend: str = "inductor") -> None:
-        """Compile one step in place; it serves any number of steps."""
-        self.step.compile(dynamic=False, fullgraph=True, backend=backend)
-
     def accepts(self, problem: Problem, relations: np.ndarray | None = None) -> str | None:
         """Return None for problems with the variables and values of training: positions are learned."""
         if (problem.variables, problem.values) != (self.variables, self.values):
