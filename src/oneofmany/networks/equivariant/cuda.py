@@ -38,8 +38,8 @@ WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_
 """Warps of a block; 8 for the other kernels."""
 BLOCKS = {"choices_backward": 3, "relations_forward": 3}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
-QUERIES = 128
-"""Queries that run together through all steps: what their steps hand on fits into the L2 cache of a GPU."""
+QUERIES = 512
+"""Queries that run together through all steps: more of them need more memory and are not faster."""
 TYPE = torch.bfloat16
 ROWS = 4096
 """The least number of rows in a partial sum of weight gradients."""
@@ -124,14 +124,15 @@ class _Steps(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, state: Tensor, query: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
         weights, others = rest[:6], rest[6:]
+        ctx.set_materialize_grads(False)
         ctx.passed = _Pass(weights, *others, keep=True, every_step=True)
         return ctx.passed.forward(state, query)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         grad_logits, grad_last = grad_outputs
-        gradients = ctx.passed.backward(grad_logits.float().contiguous(), grad_last.float())
+        gradients = ctx.passed.backward(grad_logits, grad_last)
         ctx.passed = None
         return *gradients, None, None, None, None
 
@@ -197,7 +198,7 @@ class _Pass:
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
         self.query = query.to(TYPE).contiguous()
         self.x = self._new(slots + keep, C, B, D)
-        self.pooled, self.winners = self._new(slots, G, B, 2 * P), self._new(slots, G, B, P, dtype=torch.int16)
+        self.pooled, self.winners = self._new(slots * G, B, 2 * P), self._new(slots, G, B, P, dtype=torch.int16)
         self.gate, self.scale = self._new(slots, C, B, 2 * H), self._new(slots, C, B, dtype=torch.float32)
         related = (slots, B, ends // 2, values)
         self.related_pooled = self._new(*related, 2 * P)
@@ -206,7 +207,7 @@ class _Pass:
         logits = self._new(self.steps if self.every_step else 1, C, B, dtype=torch.float32)
         state = state.float().clone(memory_format=torch.contiguous_format)
 
-        self.x[0].copy_(state + self.query)
+        torch.add(state, self.query, out=self.x[0])
         weight, bias = self.first
         torch.addmm(bias, self.x[0].view(-1, D), weight.t(), out=spoken.view(-1, P))
         for step in range(self.steps):
@@ -215,7 +216,7 @@ class _Pass:
                 "rules_forward",
                 B,
                 (spoken, w.answering, t.members, t.real),
-                (self.pooled[at], self.winners[at], answers, B, int(keep)),
+                (self.pooled, self.winners[at], answers, B, at, slots, int(keep)),
             )
             if self.related is not None:
                 kept = self.related_pooled[at], self.related_winners[at]
@@ -228,15 +229,19 @@ class _Pass:
             )  # fmt: skip
         return logits, state
 
-    def backward(self, grad_logits: Tensor, grad_last: Tensor) -> tuple[Tensor, ...]:
-        """Return the gradients of the state, the query and the weights."""
+    def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
+        """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.tables, self.weights, self.steps, self.widths
         (_, C, B, D), G = self.x.shape, len(t.members)
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
-        grad_state = grad_last.clone(memory_format=torch.contiguous_format)
+        grad_state = self._new(C, B, D, dtype=torch.float32)
+        grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last)
+        if grad_logits is None:
+            grad_logits = torch.zeros(steps, C, B, device=self.device)
+        grad_logits = grad_logits.float().contiguous()
         grad_own = self._new(steps, C, B, P + 2 * H)  # of a choice's output to its rules and to its own gates
         grad_moved, hidden = self._new(steps, C, B, D), self._new(steps, C, B, H)
-        grad_pooled, grad_answers = self._new(G, B, 2 * P), self._new(steps, G, B, 2 * H)
+        grad_pooled, grad_answers = self._new(G, B, 2 * P), self._new(steps * G, B, 2 * H)
         grad_related, grad_relayed = self._new(steps, B, ends // 2, values, 2 * H), self._new(B, ends, values, P)
 
         def by_choices(step: int) -> None:
@@ -255,7 +260,7 @@ class _Pass:
                 "rules_backward",
                 B,
                 (grad_own[step], w.returning, t.members, t.gather),
-                (grad_answers[step], grad_pooled, B),
+                (grad_answers, grad_pooled, B, step, steps),
             )
             if self.related is not None:
                 weight, winners = w.returning[self.related.kind], self.related_winners[step]
@@ -272,10 +277,10 @@ class _Pass:
         grad_choice_bias, grad_update_bias, grad_readout = totals.sum(0).split((P + 2 * H, D, D))
         grad_rule = torch.zeros(self.rule.shape, device=self.device)
         # Not index_add_, which adds in no fixed order on a GPU.
-        counts = [count for _, count in t.counts]
-        of_kinds = (part.split(counts, 1) for part in (self.pooled, grad_answers))
+        counts = [steps * count for _, count in t.counts]
+        of_kinds = (part.split(counts) for part in (self.pooled, grad_answers))
         for (kind, _), pooled, answers in zip(t.counts, *of_kinds, strict=True):
-            grad_rule[kind] += _outer(pooled, answers)
+            grad_rule[kind] += _outer(pooled.unflatten(0, (steps, -1)), answers.unflatten(0, (steps, -1)))
         if self.related is not None:
             grad_rule[self.related.kind] += _outer(self.related_pooled, grad_related)
         return (
@@ -299,5 +304,5 @@ def _outer(a: Tensor, b: Tensor) -> Tensor:
     """float32 [m, n]: the sum over all rows of a[.., m] * b[.., n]; in parts, and in a fixed order."""
     a, b = a.flatten(1, -2), b.flatten(1, -2)  # [T, rows, m] and [T, rows, n]
     parts = next(n for n in range(max(1, a.shape[1] // ROWS), 0, -1) if a.shape[1] % n == 0)
-    a, b = (x.unflatten(1, (parts, -1)).flatten(0, 1) for x in (a, b))
+    a, b = (x.view(len(x) * parts, -1, x.shape[-1]) for x in (a, b))  # no copy
     return torch.bmm(a.mT, b).sum(0, dtype=torch.float32)

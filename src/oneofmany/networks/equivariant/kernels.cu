@@ -572,6 +572,11 @@ struct Part {
     int first, rules, kind, index, blocks;
 };
 
+// What is kept of the rules is sorted by kinds, [kind][steps, rules of the kind, B]: how far a row is from item * B + query.
+__device__ long long kept_by_kinds(const Part& part, int step, int steps, int B) {
+    return ((long long)(steps - 1) * part.first + (long long)step * part.rules) * B;
+}
+
 // The two largest of a rule's choices, and in which slots they are.
 struct Pool {
     Packed<P> best, next, slots, others;
@@ -624,9 +629,11 @@ struct Answering {
 
 extern "C" __global__ void __launch_bounds__(256, 2) rules_forward(
     const unsigned short* spoken, const Answering* weights, const int* members, const int* real, int width,
-    const Part* parts, unsigned short* pooled, unsigned short* winners, unsigned short* answers, int B, int keep
+    const Part* parts, unsigned short* pooled, unsigned short* winners, unsigned short* answers, int B, int step, int steps,
+    int keep
 ) {
     const Part part = parts[block()];
+    pooled += kept_by_kinds(part, step, steps, B) * 2 * P;
     Answering& w = *reinterpret_cast<Answering*>(shared_memory());
     fetch(w, weights + part.kind);
     synchronise();
@@ -661,9 +668,10 @@ struct Returning {
 
 extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
     const unsigned short* grad_own, const Returning* weights, const int* members, const float* gather, int width,
-    const Part* parts, unsigned short* grad_answers, unsigned short* grad_pooled, int B
+    const Part* parts, unsigned short* grad_answers, unsigned short* grad_pooled, int B, int step, int steps
 ) {
     const Part part = parts[block()];
+    grad_answers += kept_by_kinds(part, step, steps, B) * 2 * H;
     Returning& w = *reinterpret_cast<Returning*>(shared_memory());
     fetch(w, weights + part.kind);
     synchronise();
