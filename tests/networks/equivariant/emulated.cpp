@@ -109,6 +109,9 @@ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsi
     meet();
 }
 
+template <typename T> T load_again(const T* from) { return *from; }
+template <typename T> void store_again(T* to, T x) { *to = x; }
+template <typename T> void store_once(T* to, T x) { *to = x; }
 unsigned above(unsigned a, unsigned b) {
     return (low_half(a) > low_half(b) ? 0xffffu : 0) | (high_half(a) > high_half(b) ? 0xffff0000u : 0);
 }
@@ -117,6 +120,7 @@ unsigned larger(unsigned a, unsigned b) { return pick(above(b, a), b, a); }
 unsigned smaller(unsigned a, unsigned b) { return pick(above(b, a), a, b); }
 
 #include "kernels.cu"
+#include "resident.cu"
 
 // Arguments come as whole numbers, pointers too.
 template <typename... Arguments> void emulate(void (*kernel)(Arguments...), int blocks, const long long* numbers) {
@@ -139,4 +143,5 @@ extern "C" void run_kernel(const char* name, int blocks, const long long* number
     if (of == "relations_forward") emulate(relations_forward, blocks, numbers);
     if (of == "relations_backward") emulate(relations_backward, blocks, numbers);
     if (of == "totals") emulate(totals, blocks, numbers);
+    if (of == "resident_forward") emulate(resident_forward, blocks, numbers);
 }

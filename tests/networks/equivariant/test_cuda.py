@@ -13,6 +13,7 @@ from oneofmany.data import DeviceData
 from oneofmany.data.colouring import build_colouring
 from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector, cuda, steps
 from oneofmany.networks.equivariant.blocks import block_tables
+from oneofmany.networks.equivariant.cuda_kernels import resident_queries
 from oneofmany.networks.equivariant.steps import Step
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables, relation_tables, rule_tables
 from oneofmany.problems import Batch, Problem, futoshiki, nqueens, sudoku
@@ -29,12 +30,15 @@ CASES = {
 
 
 class Emulated:
-    """``cuda.Kernels`` on a CPU."""
+    """``Kernels`` on a CPU."""
+
+    multiprocessors, limit = 2, 227 << 10
 
     def __init__(self, library: Path) -> None:
         self.library = ctypes.CDLL(str(library))
 
-    def launch(self, name: str, blocks: int, *arguments: torch.Tensor | int) -> None:
+    def launch(self, name: str, blocks: int, *arguments: torch.Tensor | int, memory: int = 0) -> None:
+        assert memory <= self.limit
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
         assert all(tensor.is_contiguous() for tensor in tensors)
         numbers = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
@@ -147,13 +151,45 @@ def check(with_kernels: list[float], without: list[float]) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("widths", [(16, 32, 16), (64, 64, 64)])
-def test_the_same_function_and_gradients(case, widths):
+@pytest.mark.parametrize("queries", [0, 2])
+def test_the_same_function_and_gradients(case, widths, queries, monkeypatch):
     problem, B, M = CASES[case]
+    if M and queries:
+        pytest.skip("relations have kernels of each step")
+    monkeypatch.setattr(cuda, "resident", lambda *_: queries)
     torch.manual_seed(len(case))
     D, P, H = widths
     step = EquivariantNetwork(problem, width=D, pooled=P, hidden=H).to(HERE).step
     relations = relation_tables(some_relations(problem, B, M), problem) if M else None
     compare(step, B, rule_tables(problem, HERE), relations)
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 20])
+def test_whole_queries_in_a_block(queries, monkeypatch):
+    problem, B, _ = CASES["nqueens, more queries than a tile"]
+    torch.manual_seed(0)
+    step, tables = EquivariantNetwork(problem, width=16).to(HERE).step, rule_tables(problem, HERE)
+    state, query = (torch.randn(problem.choices, B, 16, device=HERE) for _ in range(2))
+    monkeypatch.setattr(cuda, "resident", lambda *_: 0)
+    expected = cuda.run_steps(step, state, query, tables, None, 2, True)
+    monkeypatch.setattr(cuda, "resident", lambda *_: queries)
+    found = cuda.run_steps(step, state, query, tables, None, 2, True)
+    for mine, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "width", "B", "expected"),
+    [
+        (sudoku(3, 3), 64, 512, 1),  # a query fits
+        (sudoku(4, 4), 64, 512, 0),  # none fits
+        (sudoku(3, 3), 64, 20, 0),  # too few for the GPU
+        (nqueens(10), 64, 2048, 4),  # 6 would fit, and take 3 rounds
+    ],
+)
+def test_queries_of_a_block(problem, width, B, expected):
+    rules = len(rule_tables(problem, torch.device("cpu")).members)
+    assert resident_queries((width, width, width), problem.choices, rules, B, 132, 227 << 10) == expected
 
 
 def test_a_large_batch_runs_in_parts(monkeypatch):
@@ -190,21 +226,23 @@ def test_selector(monkeypatch):
     torch.testing.assert_close(selector(logits, batch), expected, rtol=5e-2, atol=5e-2)
 
 
-def test_of_equal_choices_the_first_one_wins(monkeypatch):
+@pytest.mark.parametrize("queries", [0, 2])
+def test_of_equal_choices_the_first_one_wins(queries, monkeypatch):
+    monkeypatch.setattr(cuda, "resident", lambda *_: queries)
     problem = nqueens(3)
     step = EquivariantNetwork(problem, width=16).to(HERE).step
     state = torch.zeros(problem.choices, 2, 16, device=HERE)
     seen = {}
     launch = cuda.kernels((16, 16, 16), HERE).launch
 
-    def watched(self, name: str, blocks: int, *arguments):
-        launch(name, blocks, *arguments)
-        if name == "rules_forward":
-            seen["winners"] = arguments[7].clone()
+    def watched(self, name: str, blocks: int, *arguments, **memory):
+        launch(name, blocks, *arguments, **memory)
+        if name in ("rules_forward", "resident_forward"):
+            seen["winners"] = arguments[7 if name == "rules_forward" else 15].clone()
 
     monkeypatch.setattr(type(cuda.kernels((16, 16, 16), HERE)), "launch", watched)
     cuda.run_steps(step, state, state, rule_tables(problem, HERE), None, 1, True)
-    winners = seen["winners"].int()
+    winners = seen["winners"].int().view(-1, 2, 16)
     tables = rule_tables(problem, HERE)
     single = tables.real.sum(1) == 1
     assert (winners % 256 == 0).all()

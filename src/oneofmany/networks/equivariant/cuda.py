@@ -1,19 +1,18 @@
 """All steps of the equivariant network as CUDA kernels, for bfloat16 on a GPU.
 
-It computes the same function as ``steps.Step``, which is the reference. A step is two kernels: one over rules (pool,
+It computes the same function as ``steps.Step``, which is the reference. If a query's rows fit into the shared memory of
+a block, one kernel takes whole queries through all steps. Otherwise a step is two kernels: one over rules (pool,
 answer) and one over choices (gather the answers, update, normalise, read out, send again). The backward pass has two
 more. Relations of a query add one kernel each way. The state accumulates in float32, products take bfloat16, and their
 inputs are kept in bfloat16 for the backward pass. Weight gradients are products over all steps at the end.
 
-``kernels.cu`` is compiled when it is needed, by the compiler that comes with PyTorch.
+``kernels.cu`` and ``resident.cu`` are compiled when they are needed, by the compiler that comes with PyTorch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from itertools import repeat
 from typing import Any
 
@@ -21,58 +20,23 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from oneofmany.networks.equivariant.cuda_kernels import half_memory, kernels, resident_memory, resident_queries
 from oneofmany.networks.equivariant.cuda_tables import (
     KernelRelations,
     KernelTables,
     KernelWeights,
-    Widths,
     kernel_relations,
     kernel_tables,
     kernel_weights,
     parts_of,
 )
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
-from oneofmany.networks.nvrtc import Module, compile_kernels
 
-WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4}
-"""Warps of a block; 8 for the other kernels."""
-BLOCKS = {"choices_backward": 3, "relations_forward": 3}
-"""Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
 QUERIES = 512
 """Queries that run together through all steps: more of them need more memory and are not faster."""
 TYPE = torch.bfloat16
 ROWS = 4096
 """The least number of rows in a partial sum of weight gradients."""
-
-
-class Kernels:
-    """The kernels for one GPU and these widths."""
-
-    def __init__(self, widths: Widths, device: torch.device) -> None:
-        D, P, H = widths
-        source = files("oneofmany.networks.equivariant").joinpath("kernels.cu").read_text()
-        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H}, device), device)
-        self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        weights = 2 * (3 * D * H + D * P)  # of the kernels over choices; those over rules have 8 * P * H bytes
-        self.memory = max(weights + 4 * (2 * D + 2 * H + P), 8 * P * H)
-
-    def launch(self, name: str, blocks: int, *arguments: Tensor | int) -> None:
-        """Run a kernel on the current stream."""
-        self.module.launch(name, blocks, 32 * self.warps(name), self.memory, arguments)
-
-    def warps(self, name: str) -> int:
-        """Return the warps of a block."""
-        return WARPS.get(name, 8)
-
-    def blocks(self, name: str, tiles: int) -> int:
-        """Return the number of blocks for a number of tiles."""
-        return max(1, min(-(-tiles // self.warps(name)), BLOCKS.get(name, 2) * self.multiprocessors))
-
-
-@cache
-def kernels(widths: Widths, device: torch.device) -> Kernels:
-    """Return the kernels, which are compiled once."""
-    return Kernels(widths, device)
 
 
 def run_steps(
@@ -97,9 +61,10 @@ def run_steps(
     """
     block = step.block
     weights = (block.choice.weight, block.choice.bias, block.rule, block.update.weight, block.update.bias, step.readout)
-    shared = kernel_weights(*weights), kernel_tables(tables, block.kinds)
-    made = []
-    for begin, asked, some in zip(state.split(QUERIES, 1), query.split(QUERIES, 1), _split(relations), strict=False):
+    at_once = resident(step, state, tables, relations)
+    shared = kernel_weights(*weights), kernel_tables(tables, block.kinds), at_once
+    made, together = [], state.shape[1] if at_once else QUERIES
+    for begin, asked, some in zip(state.split(together, 1), query.split(together, 1), _split(relations), strict=False):
         related = None if some is None else kernel_relations(some, block, len(state))
         if torch.is_grad_enabled():
             logits, last = _Steps.apply(begin, asked, *weights, *shared, related, steps)
@@ -111,6 +76,16 @@ def run_steps(
     if len(made) == 1:
         return made[0]
     return torch.cat([logits for logits, _ in made], 2), torch.cat([last for _, last in made], 1)
+
+
+def resident(step: Any, state: Tensor, tables: RuleTables, relations: RelationTables | None) -> int:
+    """Return how many queries each block takes through all steps; 0 if every step has its own kernels."""
+    if relations is not None or not tables.shared:
+        return 0
+    block, (C, B, _) = step.block, state.shape
+    widths = block.width, block.pooled, block.hidden
+    here = kernels(widths, state.device)
+    return resident_queries(widths, C, len(tables.members), B, here.multiprocessors, here.limit)
 
 
 def _split(relations: RelationTables | None) -> Iterable[RelationTables | None]:
@@ -134,7 +109,7 @@ class _Steps(torch.autograd.Function):
         grad_logits, grad_last = grad_outputs
         gradients = ctx.passed.backward(grad_logits, grad_last)
         ctx.passed = None
-        return *gradients, None, None, None, None
+        return *gradients, None, None, None, None, None
 
 
 class _Pass:
@@ -145,6 +120,7 @@ class _Pass:
         weights: Sequence[Tensor],
         arranged: KernelWeights,
         tables: KernelTables,
+        at_once: int,
         relations: KernelRelations | None,
         steps: int,
         keep: bool,
@@ -154,7 +130,7 @@ class _Pass:
         self.device = choice.device
         self.widths = _, P, _ = choice.shape[1], self.rule.shape[1] // 2, self.rule.shape[2] // 2
         self.first = choice[:P].to(TYPE), bias[:P].to(TYPE)  # what is sent before the first step
-        self.weights, self.tables, self.related = arranged, tables, relations
+        self.weights, self.tables, self.at_once, self.related = arranged, tables, at_once, relations
         self.steps, self.keep, self.every_step = steps, keep, every_step
         self.kernels = kernels(self.widths, self.device)
 
@@ -194,7 +170,7 @@ class _Pass:
         """Return logits [T, C, B] and the last state."""
         t, w, keep, (_, P, H) = self.tables, self.weights, self.keep, self.widths
         (C, B, D), G = state.shape, len(t.members)
-        slots = self.steps if keep else 1
+        slots = self.steps if keep else 0 if self.at_once else 1
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
         self.query = query.to(TYPE).contiguous()
         self.x = self._new(slots + keep, C, B, D)
@@ -203,10 +179,12 @@ class _Pass:
         related = (slots, B, ends // 2, values)
         self.related_pooled = self._new(*related, 2 * P)
         self.related_winners = self._new(*related, P, dtype=torch.int16)
-        spoken, answers, relayed = self._new(C, B, P), self._new(G, B, 2 * H), self._new(B, ends, values, 2 * H)
         logits = self._new(self.steps if self.every_step else 1, C, B, dtype=torch.float32)
-        state = state.float().clone(memory_format=torch.contiguous_format)
+        if self.at_once:
+            return logits, self._run(state.float().contiguous(), logits)
 
+        state = state.float().clone(memory_format=torch.contiguous_format)
+        spoken, answers, relayed = self._new(C, B, P), self._new(G, B, 2 * H), self._new(B, ends, values, 2 * H)
         torch.add(state, self.query, out=self.x[0])
         weight, bias = self.first
         torch.addmm(bias, self.x[0].view(-1, D), weight.t(), out=spoken.view(-1, P))
@@ -228,6 +206,21 @@ class _Pass:
                 int(keep), int(step == self.steps - 1),
             )  # fmt: skip
         return logits, state
+
+    def _run(self, state: Tensor, logits: Tensor) -> Tensor:
+        """Write the logits, and return the last state: blocks take whole queries through all steps."""
+        t, w, at_once, (C, B, D), G = self.tables, self.weights, self.at_once, state.shape, len(self.tables.members)
+        parts, last = parts_of(t.counts, 1, self.device), torch.empty_like(state)
+        blocks = self.kernels.blocks("resident_forward", -(-B // at_once) * self.kernels.warps("resident_forward"))
+        between = self._new(blocks * at_once * C, D, dtype=torch.float32)
+        self.kernels.launch(
+            "resident_forward", blocks, state, self.query, between, last, t.near, t.near.shape[1], t.links,
+            t.links.shape[1], parts, len(parts), w.forward, w.numbers, w.telling,
+            self.x, self.pooled, self.winners, self.gate, self.scale, logits,
+            B, C, G, at_once, half_memory(self.widths, C, G, at_once), self.steps, int(self.keep), int(self.every_step),
+            memory=resident_memory(self.widths, C, G, at_once),
+        )  # fmt: skip
+        return last
 
     def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights; None are zeros."""

@@ -11,11 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oneofmany.networks.equivariant.cuda_kernels import Widths
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
-
-Widths = tuple[int, int, int]
-"""D, P and H: channels of a choice's state, pooled channels, hidden units."""
-
 
 # ---- weights -------------------------------------------------------------------------------------------------------
 
@@ -29,6 +26,7 @@ class KernelWeights:
         backward: of the backward pass: what is sent, gates, values, state.
         answering: [kinds, ..], of the rules: of the largest and of the second choice.
         returning: [kinds, ..], the same for the backward pass.
+        telling: [kinds, ..], those of ``answering`` in parts of 16 hidden units: their gates, their values.
         numbers: biases of what is sent, gates, values and state, and the readout, in float32.
     """
 
@@ -36,6 +34,7 @@ class KernelWeights:
     backward: Tensor
     answering: Tensor
     returning: Tensor
+    telling: Tensor
     numbers: Tensor
 
 
@@ -47,9 +46,10 @@ def kernel_weights(
     kinds, widths = len(rule), (choice.shape[1], rule.shape[1] // 2, rule.shape[2] // 2)
     flat = torch.cat([choice.flatten(), update.flatten(), rule.flatten()]).to(torch.bfloat16)
     places, sizes = _fragments(widths, kinds, choice.device)
-    forward, backward, answering, returning = flat[places].split(sizes)
+    forward, backward, *of_rules = flat[places].split(sizes)
+    answering, returning, telling = (part.view(kinds, -1) for part in of_rules)
     numbers = torch.cat([choice_bias, update_bias, readout]).float()
-    return KernelWeights(forward, backward, answering.view(kinds, -1), returning.view(kinds, -1), numbers)
+    return KernelWeights(forward, backward, answering, returning, telling, numbers)
 
 
 @cache
@@ -70,19 +70,21 @@ def _fragments(widths: Widths, kinds: int, device: torch.device) -> tuple[Tensor
     halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
     answering = [fragments(P, 2 * H, at, 2 * H, 1) for at in halves]
     returning = [fragments(2 * H, P, at, 1, 2 * H) for at in halves]
-    parts = [np.concatenate(part) for part in (forward, backward, answering, returning)]
+    told = [fragments(P, H, at + of_value, 2 * H, 1) for at in halves for of_value in (0, H)]
+    in_parts = np.reshape(told, (kinds, 2, 2, P // 16, H // 16, -1)).transpose(0, 4, 1, 3, 2, 5)
+    parts = [*(np.concatenate(part) for part in (forward, backward, answering, returning)), in_parts.ravel()]
     return torch.from_numpy(np.concatenate(parts)).to(device), [len(part) for part in parts]
 
 
 def fragments(K: int, N: int, first: int, of_k: int, of_n: int) -> np.ndarray:
     """Return where the numbers of a matrix [K, N] are, in the order in which the matrix units read them: int64 [K * N].
 
-    Entry (k, n) is at first + k * of_k + n * of_n. The order is that of ``Weights`` in the kernels: parts of 16 x 8,
-    the 32 lanes of each, two halves of two numbers.
+    Entry (k, n) is at first + k * of_k + n * of_n. The order is that of ``Weights`` in the kernels: pairs of parts of
+    16 x 8, the 32 lanes, for each of both parts two halves of two numbers.
     """
-    k16, n8, lane, half, j = np.indices((K // 16, N // 8, 32, 2, 2))
+    k16, n16, lane, part, half, j = np.indices((K // 16, N // 16, 32, 2, 2, 2))
     k = _column(K, 2 * k16 + half, lane % 4, j)
-    n = _column(N, n8, lane // 8, lane // 4 % 2)
+    n = _column(N, 2 * n16 + part, lane // 8, lane // 4 % 2)
     return (first + k * of_k + n * of_n).ravel()
 
 
@@ -114,7 +116,11 @@ def parts_of(counts: tuple[tuple[int, int], ...], blocks: int, device: torch.dev
 
 @dataclass(frozen=True, eq=False)
 class KernelTables:
-    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind."""
+    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind.
+
+    ``near`` and ``links`` are for blocks with whole queries: int16 [G, W], the members, -1 for padding; and int32
+    [C, D, 2], a choice's rules and their shares, which are float32.
+    """
 
     members: Tensor
     real: Tensor
@@ -122,6 +128,8 @@ class KernelTables:
     slot: Tensor
     spread: Tensor
     gather: Tensor
+    near: Tensor
+    links: Tensor
     counts: tuple[tuple[int, int], ...]
 
 
@@ -139,6 +147,8 @@ def kernel_tables(tables: RuleTables, kinds: tuple[str, ...]) -> KernelTables:
             tables.slot.int().contiguous(),
             tables.spread.weight.float().contiguous(),
             tables.spread.back_weight.float().contiguous(),
+            tables.members.where(tables.real, -1).short().contiguous(),
+            torch.stack([tables.rules.int(), tables.spread.weight.float().view(torch.int32)], -1).contiguous(),
             tuple((kinds.index(name), count) for name, count in tables.kinds if count),
         )
     return known[kinds]

@@ -25,12 +25,20 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
 }
 template <typename T> __device__ __forceinline__ T from_lane(T x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
 __device__ __forceinline__ float across(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
-__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.f, 1.f + __expf(-x)); }
+__device__ __forceinline__ float sigmoid(float x) {
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(-1.442695041f * x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(1.f + x));
+    return x;
+}
 __device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
 __device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
+// What other steps read again should stay in the L2 cache, what the backward pass reads should not.
+template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
+template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
+template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
 // Of two packed numbers each; `above` gives all ones or zeros.
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;
@@ -96,7 +104,7 @@ __device__ Place place_of(int tile, int first, int items, int B) {
 // Two rows of 16-bit numbers, packed in pairs: from [row * stride + offset].
 template <int W> struct Packed {
     unsigned v[W / 8][2];
-    __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
+    template <bool again = false> __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
         constexpr int pairs = OWN<W> / 2;
         #pragma unroll
         for (int r = 0; r < 2; r++)
@@ -104,15 +112,17 @@ template <int W> struct Packed {
             for (int q = 0; q < W / 8 / pairs; q++) {
                 const unsigned short* at = from + row[r] * stride + column<W>(q * pairs, t, 0);
                 if (pairs == 4) {
-                    uint4 x = *reinterpret_cast<const uint4*>(at);
+                    const uint4* found = reinterpret_cast<const uint4*>(at);
+                    uint4 x = again ? load_again(found) : *found;
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y; v[q * pairs + 2][r] = x.z; v[q * pairs + 3][r] = x.w;
                 } else {
-                    uint2 x = *reinterpret_cast<const uint2*>(at);
+                    const uint2* found = reinterpret_cast<const uint2*>(at);
+                    uint2 x = again ? load_again(found) : *found;
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y;
                 }
             }
     }
-    __device__ void store(unsigned short* to, const Place& p, int stride) const {
+    template <bool once = false> __device__ void store(unsigned short* to, const Place& p, int stride) const {
         constexpr int pairs = OWN<W> / 2;
         #pragma unroll
         for (int r = 0; r < 2; r++)
@@ -120,10 +130,15 @@ template <int W> struct Packed {
                 #pragma unroll
                 for (int q = 0; q < W / 8 / pairs; q++) {
                     unsigned short* at = to + p.row[r] * stride + column<W>(q * pairs, p.t, 0);
-                    if (pairs == 4)
-                        *reinterpret_cast<uint4*>(at) = make_uint4(v[q * pairs][r], v[q * pairs + 1][r], v[q * pairs + 2][r], v[q * pairs + 3][r]);
-                    else
-                        *reinterpret_cast<uint2*>(at) = make_uint2(v[q * pairs][r], v[q * pairs + 1][r]);
+                    if (pairs == 4) {
+                        const uint4 x = make_uint4(v[q * pairs][r], v[q * pairs + 1][r], v[q * pairs + 2][r], v[q * pairs + 3][r]);
+                        if (once) store_once(reinterpret_cast<uint4*>(at), x);
+                        else *reinterpret_cast<uint4*>(at) = x;
+                    } else {
+                        const uint2 x = make_uint2(v[q * pairs][r], v[q * pairs + 1][r]);
+                        if (once) store_once(reinterpret_cast<uint2*>(at), x);
+                        else *reinterpret_cast<uint2*>(at) = x;
+                    }
                 }
     }
 };
@@ -177,11 +192,37 @@ template <int W> struct Tile {
     }
 };
 
+// Gates and values of hidden units. In memory, four of a lane's gates stand before the four values of the same units.
+struct Own {
+    Packed<H> gates, values;
+    __device__ void load(const unsigned short* from, const Place& p) {
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            #pragma unroll
+            for (int c = 0; c < H / 16; c++) {
+                const uint4 x = *reinterpret_cast<const uint4*>(from + p.row[r] * 2 * H + (4 * c + p.t) * 8);
+                gates.v[2 * c][r] = x.x; gates.v[2 * c + 1][r] = x.y; values.v[2 * c][r] = x.z; values.v[2 * c + 1][r] = x.w;
+            }
+    }
+};
+
+__device__ void store_own(unsigned short* to, const Place& p, const Tile<H>& gates, const Tile<H>& values) {
+    #pragma unroll
+    for (int r = 0; r < 2; r++)
+        if (p.inside[r])
+            #pragma unroll
+            for (int c = 0; c < H / 8; c += 2)
+                *reinterpret_cast<uint4*>(to + p.row[r] * 2 * H + (2 * c + p.t) * 8) = make_uint4(
+                    pack(gates.v[c][2 * r], gates.v[c][2 * r + 1]), pack(gates.v[c + 1][2 * r], gates.v[c + 1][2 * r + 1]),
+                    pack(values.v[c][2 * r], values.v[c][2 * r + 1]), pack(values.v[c + 1][2 * r], values.v[c + 1][2 * r + 1])
+                );
+}
+
 // ---- products -------------------------------------------------------------------------------------------------------
 
-// Weights as the matrix units read them: fragments of 16 x 8, 32 lanes each (``cuda_tables.fragments``).
+// Weights as the matrix units read them: two fragments of 16 x 8, 32 lanes each (``cuda_tables.fragments``).
 template <int K, int N> struct Weights {
-    uint2 v[K / 16][N / 8][32];
+    uint4 v[K / 16][N / 16][32];
 };
 
 // Copy to the shared memory; all threads of the block share the work.
@@ -195,9 +236,10 @@ template <int K, int N> __device__ void multiply(Tile<N>& sum, const Packed<K>& 
     #pragma unroll
     for (int k = 0; k < K / 16; k++)
         #pragma unroll
-        for (int n = 0; n < N / 8; n++) {
-            uint2 b = w.v[k][n][lane];
-            mma(sum.v[n], x.v[2 * k][0], x.v[2 * k][1], x.v[2 * k + 1][0], x.v[2 * k + 1][1], b.x, b.y);
+        for (int n = 0; n < N / 16; n++) {
+            const uint4 b = w.v[k][n][lane];
+            mma(sum.v[2 * n], x.v[2 * k][0], x.v[2 * k][1], x.v[2 * k + 1][0], x.v[2 * k + 1][1], b.x, b.y);
+            mma(sum.v[2 * n + 1], x.v[2 * k][0], x.v[2 * k][1], x.v[2 * k + 1][0], x.v[2 * k + 1][1], b.z, b.w);
         }
 }
 
@@ -215,6 +257,28 @@ template <int W, typename F> __device__ void row_sums(float sums[2], F of) {
         sums[r] += across(sums[r], 1);
         sums[r] += across(sums[r], 2);
     }
+}
+
+// Add a bias, and normalise both rows; `inverse` is what they are multiplied by.
+template <int W> __device__ void normalise(Tile<W>& x, const float* bias, float inverse[2], int t) {
+    float sums[2];
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++) x.v[n][i] += bias[column<W>(n, t, i % 2)];
+    row_sums<W>(sums, [&](int n, int i) { return x.v[n][i]; });
+    const float mean[2] = {sums[0] / W, sums[1] / W};
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++) x.v[n][i] -= mean[i / 2];
+    row_sums<W>(sums, [&](int n, int i) { return x.v[n][i] * x.v[n][i]; });
+    #pragma unroll
+    for (int r = 0; r < 2; r++) inverse[r] = inverse_root(sums[r] / W + 1e-5f);
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++) x.v[n][i] *= inverse[i / 2];
 }
 
 // ---- one step -------------------------------------------------------------------------------------------------------
@@ -296,10 +360,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
                 }
             multiply(gates, seen, w.gate, p.lane);
             multiply(values, seen, w.value, p.lane);
-            if (keep) {
-                gates.packed().store(gate, p, 2 * H);
-                values.packed().store(gate + H, p, 2 * H);
-            }
+            if (keep) store_own(gate, p, gates, values);
             #pragma unroll
             for (int n = 0; n < H / 8; n++)
                 #pragma unroll
@@ -307,22 +368,11 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
             hidden = gates.packed();
         }
         Tile<D> moved;
-        moved.fill(of.state_bias, p.t);
+        moved.zero();
         moved.add(state, p);
         multiply(moved, hidden, w.state, p.lane);
-        float sums[2];
-        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i]; });
-        const float mean[2] = {sums[0] / D, sums[1] / D};
-        #pragma unroll
-        for (int n = 0; n < D / 8; n++)
-            #pragma unroll
-            for (int i = 0; i < 4; i++) moved.v[n][i] -= mean[i / 2];
-        row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * moved.v[n][i]; });
-        const float inverse[2] = {inverse_root(sums[0] / D + 1e-5f), inverse_root(sums[1] / D + 1e-5f)};
-        #pragma unroll
-        for (int n = 0; n < D / 8; n++)
-            #pragma unroll
-            for (int i = 0; i < 4; i++) moved.v[n][i] *= inverse[i / 2];
+        float inverse[2], sums[2];
+        normalise(moved, of.state_bias, inverse, p.t);
         moved.store(state, p);
         row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * of.readout[column<D>(n, p.t, i % 2)]; });
         #pragma unroll
@@ -450,10 +500,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                 moved.store(grad_moved, p, D);
                 multiply(back, moved, w.state, p.lane);
             }
-            Packed<H> gates, values;
-            gates.load(gate, p.row, 2 * H, p.t);
-            values.load(gate + H, p.row, 2 * H, p.t);
-            Packed<H> made;
+            Own own;
+            own.load(gate, p);
+            Packed<H>&gates = own.gates, &values = own.values, made;
             #pragma unroll
             for (int n = 0; n < H / 8; n++)
                 #pragma unroll
@@ -577,6 +626,22 @@ __device__ long long kept_by_kinds(const Part& part, int step, int steps, int B)
     return ((long long)(steps - 1) * part.first + (long long)step * part.rules) * B;
 }
 
+// Take another pair of numbers into the two largest and, if these are kept, their slots. Of equal ones the first wins.
+__device__ void rank(unsigned& best, unsigned& next, unsigned& slot, unsigned& other, unsigned x, unsigned s, bool keep) {
+    if (keep) {
+        const unsigned wins = above(x, best), beats = above(x, next);
+        other = pick(wins, slot, pick(beats, s | s << 16, other));
+        slot = pick(wins, s | s << 16, slot);
+    }
+    next = larger(next, smaller(best, x));
+    best = larger(best, x);
+}
+
+// The second of a single choice is 0.
+__device__ unsigned or_zero(unsigned x) {
+    return ((x & 0xffff) == LOWEST ? 0 : x & 0xffff) | (x >> 16 == LOWEST ? 0 : x & 0xffff0000);
+}
+
 // The two largest of a rule's choices, and in which slots they are.
 struct Pool {
     Packed<P> best, next, slots, others;
@@ -589,30 +654,22 @@ struct Pool {
                 slots.v[n][r] = others.v[n][r] = NO_SLOT | NO_SLOT << 16;
             }
     }
-    // Of equal ones the first wins.
     __device__ void take(const Packed<P>& said, unsigned slot, bool first, bool second, bool keep) {
         #pragma unroll
         for (int n = 0; n < P / 8; n++)
             #pragma unroll
             for (int r = 0; r < 2; r++) {
                 const unsigned x = (r ? second : first) ? said.v[n][r] : LOWEST | LOWEST << 16;
-                if (keep) {
-                    const unsigned wins = above(x, best.v[n][r]), beats = above(x, next.v[n][r]);
-                    others.v[n][r] = pick(wins, slots.v[n][r], pick(beats, slot | slot << 16, others.v[n][r]));
-                    slots.v[n][r] = pick(wins, slot | slot << 16, slots.v[n][r]);
-                }
-                next.v[n][r] = larger(next.v[n][r], smaller(best.v[n][r], x));
-                best.v[n][r] = larger(best.v[n][r], x);
+                rank(best.v[n][r], next.v[n][r], slots.v[n][r], others.v[n][r], x, slot, keep);
             }
     }
-    // The second of a single choice is 0; both slots become one number.
+    // Both slots become one number.
     __device__ void end() {
         #pragma unroll
         for (int n = 0; n < P / 8; n++)
             #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const unsigned x = next.v[n][r];
-                next.v[n][r] = ((x & 0xffff) == LOWEST ? 0 : x & 0xffff) | (x >> 16 == LOWEST ? 0 : x & 0xffff0000);
+                next.v[n][r] = or_zero(next.v[n][r]);
                 slots.v[n][r] |= others.v[n][r] << 8;
             }
     }
