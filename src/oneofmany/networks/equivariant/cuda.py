@@ -212,10 +212,10 @@ class _Pass:
         t, w, at_once, (C, B, D), G = self.tables, self.weights, self.at_once, state.shape, len(self.tables.members)
         parts, last = parts_of(t.counts, 1, self.device), torch.empty_like(state)
         blocks = self.kernels.blocks("resident_forward", -(-B // at_once) * self.kernels.warps("resident_forward"))
-        between = self._new(blocks * at_once * C, D, dtype=torch.float32)
+        between = self._new(blocks * _tiles(C, at_once) * 16, D, dtype=torch.float32)
         self.kernels.launch(
             "resident_forward", blocks, state, self.query, between, last, t.near, t.near.shape[1], t.links,
-            t.links.shape[1], parts, len(parts), w.forward, w.numbers, w.telling,
+            t.links.shape[1], t.whole, parts, len(parts), w.forward, w.numbers, w.telling,
             self.x, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, at_once, half_memory(self.widths, C, G, at_once), self.steps, int(self.keep), int(self.every_step),
             memory=resident_memory(self.widths, C, G, at_once),

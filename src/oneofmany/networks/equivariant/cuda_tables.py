@@ -119,7 +119,8 @@ class KernelTables:
     """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind.
 
     ``near`` and ``links`` are for blocks with whole queries: int16 [G, W], the members, -1 for padding; and int32
-    [C, D, 2], a choice's rules and their shares, which are float32.
+    [C, D, 2], a choice's rules and their shares, which are float32. ``whole`` is 1 if every choice has the same number
+    of rules, at most 4, all with share 1. These are not made for a structure per query.
     """
 
     members: Tensor
@@ -130,6 +131,7 @@ class KernelTables:
     gather: Tensor
     near: Tensor
     links: Tensor
+    whole: int
     counts: tuple[tuple[int, int], ...]
 
 
@@ -147,11 +149,20 @@ def kernel_tables(tables: RuleTables, kinds: tuple[str, ...]) -> KernelTables:
             tables.slot.int().contiguous(),
             tables.spread.weight.float().contiguous(),
             tables.spread.back_weight.float().contiguous(),
-            tables.members.where(tables.real, -1).short().contiguous(),
-            torch.stack([tables.rules.int(), tables.spread.weight.float().view(torch.int32)], -1).contiguous(),
+            *_of_whole_queries(tables),
             tuple((kinds.index(name), count) for name, count in tables.kinds if count),
         )
     return known[kinds]
+
+
+def _of_whole_queries(tables: RuleTables) -> tuple[Tensor, Tensor, int]:
+    """``near``, ``links`` and ``whole`` of ``KernelTables``."""
+    shares = tables.spread.weight.float()
+    if not tables.shared:
+        return shares, shares, 0
+    near = tables.members.where(tables.real, -1).short()
+    links = torch.stack([tables.rules.int(), shares.view(torch.int32)], -1)
+    return near.contiguous(), links.contiguous(), int(shares.shape[1] <= 4 and bool((shares == 1).all()))
 
 
 @dataclass(frozen=True, eq=False)

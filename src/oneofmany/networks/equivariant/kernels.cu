@@ -92,7 +92,8 @@ __device__ Place place_of(int tile, int first, int items, int B) {
     #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int i = p.lane / 4 + 8 * r, row = 16 * tile + i;
-        const int item = B < 16 ? row / B : tile % items, query = B < 16 ? row % B : 16 * (tile / items) + i;
+        const int item = B == 1 ? row : B < 16 ? row / B : tile % items;  // division is slow
+        const int query = B == 1 ? 0 : B < 16 ? row % B : 16 * (tile / items) + i;
         p.inside[r] = item < items && query < B;
         p.item[r] = first + (item < items ? item : items - 1);
         p.query[r] = query < B ? query : B - 1;

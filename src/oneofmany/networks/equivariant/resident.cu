@@ -42,34 +42,28 @@ template <int W, int STRIDE> __device__ void store_near(const Packed<W>& x, char
             }
 }
 
-// The state between two steps is in an order of its own: a warp reads and writes whole sectors of 32 bytes.
-template <int W> __device__ float4* own_order(float* state, long long row, int n, int t) {
-    return reinterpret_cast<float4*>(state) + row * (W / 4) + 2 * n + t;
+// The state between two steps is in the order of the registers, so that a warp reads and writes it without gaps.
+template <int W> __device__ void load_state(Tile<W>& x, const float* from, long long tile, int lane) {
+    #pragma unroll
+    for (int n = 0; n < W / 8; n++) {
+        const float4 found = load_again(reinterpret_cast<const float4*>(from) + (tile * (W / 8) + n) * 32 + lane);
+        x.v[n][0] = found.x; x.v[n][1] = found.y; x.v[n][2] = found.z; x.v[n][3] = found.w;
+    }
 }
 
-template <int W> __device__ void load_state(Tile<W>& x, float* from, const long long row[2], int t) {
+template <int W> __device__ void store_state(const Tile<W>& x, float* to, long long tile, int lane) {
     #pragma unroll
-    for (int r = 0; r < 2; r++)
-        #pragma unroll
-        for (int n = 0; n < W / 8; n += 2) {
-            const float4 found = load_again(own_order<W>(from, row[r], n, t));
-            x.v[n][2 * r] = found.x; x.v[n][2 * r + 1] = found.y; x.v[n + 1][2 * r] = found.z; x.v[n + 1][2 * r + 1] = found.w;
-        }
-}
-
-template <int W> __device__ void store_state(const Tile<W>& x, float* to, const long long row[2], const Place& p) {
-    #pragma unroll
-    for (int r = 0; r < 2; r++)
-        if (p.inside[r])
-            #pragma unroll
-            for (int n = 0; n < W / 8; n += 2)
-                store_again(
-                    own_order<W>(to, row[r], n, p.t),
-                    make_float4(x.v[n][2 * r], x.v[n][2 * r + 1], x.v[n + 1][2 * r], x.v[n + 1][2 * r + 1])
-                );
+    for (int n = 0; n < W / 8; n++)
+        store_again(
+            reinterpret_cast<float4*>(to) + (tile * (W / 8) + n) * 32 + lane,
+            make_float4(x.v[n][0], x.v[n][1], x.v[n][2], x.v[n][3])
+        );
 }
 
 // ---- the forward pass -----------------------------------------------------------------------------------------------
+
+constexpr unsigned ONE = 0x3f80;  // 1 as bfloat16
+constexpr int WHOLE = 4;
 
 // A choice's rule, and the share of its answer.
 struct alignas(8) Link {
@@ -185,15 +179,120 @@ __device__ void send(
     store_near<P, 2 * P>(says.packed(), spoken, near, p);
 }
 
-// Biases [16 of a lane's n] as sums to begin with.
+// Biases of pair `n` of a lane's columns, as sums to begin with.
 __device__ void begin_with(float (&sum)[4], const float* bias, int n, int t) {
     sum[0] = sum[2] = bias[column<H>(n, t, 0)];
     sum[1] = sum[3] = bias[column<H>(n, t, 1)];
 }
 
+// Gates and values of 16 hidden units, from all rules of a lane's two choices.
+struct Units {
+    float gates[2][4], values[2][4];
+    __device__ void add(const uint4& told, float share, int r) {
+        gates[0][2 * r] += share * low_half(told.x);
+        gates[0][2 * r + 1] += share * high_half(told.x);
+        gates[1][2 * r] += share * low_half(told.y);
+        gates[1][2 * r + 1] += share * high_half(told.y);
+        values[0][2 * r] += share * low_half(told.z);
+        values[0][2 * r + 1] += share * high_half(told.z);
+        values[1][2 * r] += share * low_half(told.w);
+        values[1][2 * r + 1] += share * high_half(told.w);
+    }
+    // The answers of two rules, both with share 1: `unit` are the unit matrices by which they are multiplied.
+    __device__ void add(const uint4 (&told)[2], const uint4 (&also)[2], unsigned unit) {
+        mma(gates[0], told[0].x, told[1].x, also[0].x, also[1].x, unit, unit);
+        mma(gates[1], told[0].y, told[1].y, also[0].y, also[1].y, unit, unit);
+        mma(values[0], told[0].z, told[1].z, also[0].z, also[1].z, unit, unit);
+        mma(values[1], told[0].w, told[1].w, also[0].w, also[1].w, unit, unit);
+    }
+    __device__ uint4 packed(int r) const {
+        return make_uint4(
+            pack(gates[0][2 * r], gates[0][2 * r + 1]), pack(gates[1][2 * r], gates[1][2 * r + 1]),
+            pack(values[0][2 * r], values[0][2 * r + 1]), pack(values[1][2 * r], values[1][2 * r + 1])
+        );
+    }
+};
+
+// Add to the state what the rules and the choice itself move it by, 16 hidden units after the other. `whole`: every
+// choice has the same number of rules, at most WHOLE, all with share 1.
+template <bool whole> __device__ void move(
+    Tile<D>& moved, const Packed<D>& seen, const char* answers, const Link* links, int degree, const ForwardMemory& memory,
+    unsigned short* gate, const Place& p, const Group& group, int keep
+) {
+    const Forward& w = memory.weights;
+    // A lane of the second factor of products that add the columns of two rules: two unit matrices of 8 x 8.
+    const unsigned unit = p.lane / 8 == p.t ? ONE << 16 * (p.lane / 4 % 2) : 0;
+    int spots[WHOLE][2];
+    if (whole)
+        #pragma unroll
+        for (int j = 0; j < WHOLE; j++)
+            #pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const int rule = links[p.item[r] * degree + (j < degree ? j : 0)].rule;
+                spots[j][r] = spot<4 * H>(rule * group.queries + p.query[r], 16 * p.t);
+            }
+    #pragma unroll 1
+    for (int c = 0; c < H / 16; c++) {
+        Units units;
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            begin_with(units.gates[n], memory.numbers.gate_bias, 2 * c + n, p.t);
+            begin_with(units.values[n], memory.numbers.value_bias, 2 * c + n, p.t);
+        }
+        if (whole) {
+            #pragma unroll
+            for (int j = 0; j < WHOLE; j += 2)
+                if (j < degree) {
+                    uint4 told[2][2];
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        told[i / 2][i % 2] = j + i / 2 < degree
+                            ? *reinterpret_cast<const uint4*>(answers + (spots[j + i / 2][i % 2] ^ 64 * c))
+                            : make_uint4(0, 0, 0, 0);
+                    units.add(told[0], told[1], unit);
+                }
+        } else
+            for (int j = 0; j < degree; j++)
+                #pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const Link link = links[p.item[r] * degree + j];
+                    const int at = spot<4 * H>(link.rule * group.queries + p.query[r], 64 * c + 16 * p.t);
+                    units.add(*reinterpret_cast<const uint4*>(answers + at), link.share, r);
+                }
+        #pragma unroll
+        for (int k = 0; k < D / 16; k++) {
+            const uint4 g = w.gate.v[k][c][p.lane], v = w.value.v[k][c][p.lane];
+            const unsigned a[4] = {seen.v[2 * k][0], seen.v[2 * k][1], seen.v[2 * k + 1][0], seen.v[2 * k + 1][1]};
+            mma(units.gates[0], a[0], a[1], a[2], a[3], g.x, g.y);
+            mma(units.gates[1], a[0], a[1], a[2], a[3], g.z, g.w);
+            mma(units.values[0], a[0], a[1], a[2], a[3], v.x, v.y);
+            mma(units.values[1], a[0], a[1], a[2], a[3], v.z, v.w);
+        }
+        if (keep)
+            #pragma unroll
+            for (int r = 0; r < 2; r++)
+                if (p.inside[r])
+                    store_once(reinterpret_cast<uint4*>(gate) + p.row[r] * (H / 4) + 4 * c + p.t, units.packed(r));
+        unsigned hidden[2][2];
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            #pragma unroll
+            for (int i = 0; i < 4; i++) units.gates[n][i] *= sigmoid(units.gates[n][i]) * units.values[n][i];
+            hidden[n][0] = pack(units.gates[n][0], units.gates[n][1]);
+            hidden[n][1] = pack(units.gates[n][2], units.gates[n][3]);
+        }
+        #pragma unroll
+        for (int n = 0; n < D / 16; n++) {
+            const uint4 b = w.state.v[c][n][p.lane];
+            mma(moved.v[2 * n], hidden[0][0], hidden[0][1], hidden[1][0], hidden[1][1], b.x, b.y);
+            mma(moved.v[2 * n + 1], hidden[0][0], hidden[0][1], hidden[1][0], hidden[1][1], b.z, b.w);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
     const float* begin, const unsigned short* query, float* state, float* end, const short* members, int width,
-    const Link* links, int degree, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
+    const Link* links, int degree, int whole, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
     const Telling* telling, unsigned short* x, unsigned short* pooled, unsigned short* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
@@ -204,30 +303,26 @@ extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
     fetch(memory.weights, weights);
     fetch(memory.numbers, numbers);
     synchronise();
-    const Forward& w = memory.weights;
-    const Numbers& of = memory.numbers;
     const int warp = thread() / 32, warps = threads() / 32, lane = thread() % 32;
     for (int first = block() * queries; first < B; first += blocks() * queries) {
         const Group group = {first, B - first < queries ? B - first : queries, B};
         const int tiles = tiles_of(C, group.queries);
-        const long long stays = (long long)block() * C * queries;  // the rows of a block's states
+        const long long stays = (long long)block() * tiles_of(C, queries);  // the first tile of a block's states
         for (int tile = warp; tile < tiles; tile += warps) {
             int near[2];
             const Place p = group.place(tile, 0, C, near);
-            const long long row[2] = {stays + near[0], stays + near[1]};
             Tile<D> now;
             Packed<D> asked;
             now.zero();
             now.add(begin, p);
             asked.load(query, p.row, D, p.t);
-            store_state(now, state, row, p);
+            store_state(now, state, stays + tile, lane);
             send(now, asked, memory, x, one, near, p, keep, 0);
         }
         synchronise();
         for (int step = 0; step < steps; step++) {
             const int last = step == steps - 1;
-            const long long rows = keep ? (long long)step * C * B : 0;
-            const long long out = every_step ? (long long)step * C * B : 0;
+            const long long kept = keep ? (long long)step * C * B : 0, out = every_step ? (long long)step * C * B : 0;
             uint4 told[2 * P / 16][2];
             // `one` holds what choices send, then what rules answer; `two` what rules pool, then what choices send.
             for (int pair = warp; pair < kinds * UNITS || pair == warp; pair += warps) {
@@ -238,9 +333,9 @@ extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
                     #pragma unroll
                     for (int n = 0; n < 2; n++) told[k][n] = from.v[k][n][lane];
                 if (pair == warp) {  // the weights arrive meanwhile
-                    const long long of_rules = keep ? (long long)step * G * B * P : 0;
-                    if (keep) pool_rules<true>(one, two, members, width, parts, pooled, winners + of_rules, group, G, step, steps);
-                    else pool_rules<false>(one, two, members, width, parts, pooled, winners, group, G, step, steps);
+                    unsigned short* slots = winners + (keep ? (long long)step * G * B * P : 0);
+                    if (keep) pool_rules<true>(one, two, members, width, parts, pooled, slots, group, G, step, steps);
+                    else pool_rules<false>(one, two, members, width, parts, pooled, slots, group, G, step, steps);
                     synchronise();
                 }
                 if (pair < kinds * UNITS) answer_rules(told, two, one, part, pair % UNITS, group);
@@ -249,88 +344,36 @@ extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
                 const Place p = group.place(tile, 0, C, near);
-                const long long row[2] = {stays + near[0], stays + near[1]};
                 Tile<D> moved;
-                Packed<D> asked, seen;
-                load_state(moved, state, row, p.t);
+                Packed<D> asked;
+                load_state(moved, state, stays + tile, lane);
                 asked.load<true>(query, p.row, D, p.t);
-                #pragma unroll
-                for (int n = 0; n < D / 8; n++)
+                {
+                    Packed<D> seen;
                     #pragma unroll
-                    for (int r = 0; r < 2; r++)
-                        seen.v[n][r] = pack(
-                            moved.v[n][2 * r] + low_half(asked.v[n][r]), moved.v[n][2 * r + 1] + high_half(asked.v[n][r])
-                        );
-                #pragma unroll 1
-                for (int c = 0; c < UNITS; c++) {
-                    float gates[2][4], values[2][4];
-                    #pragma unroll
-                    for (int n = 0; n < 2; n++) {
-                        begin_with(gates[n], of.gate_bias, 2 * c + n, p.t);
-                        begin_with(values[n], of.value_bias, 2 * c + n, p.t);
-                    }
-                    for (int j = 0; j < degree; j++)
-                        #pragma unroll
-                        for (int r = 0; r < 2; r++) {
-                            const Link link = links[p.item[r] * degree + j];
-                            const int at = spot<4 * H>(link.rule * group.queries + p.query[r], 64 * c + 16 * p.t);
-                            const uint4 told = *reinterpret_cast<const uint4*>(one + at);
-                            gates[0][2 * r] += link.share * low_half(told.x);
-                            gates[0][2 * r + 1] += link.share * high_half(told.x);
-                            gates[1][2 * r] += link.share * low_half(told.y);
-                            gates[1][2 * r + 1] += link.share * high_half(told.y);
-                            values[0][2 * r] += link.share * low_half(told.z);
-                            values[0][2 * r + 1] += link.share * high_half(told.z);
-                            values[1][2 * r] += link.share * low_half(told.w);
-                            values[1][2 * r + 1] += link.share * high_half(told.w);
-                        }
-                    #pragma unroll
-                    for (int k = 0; k < D / 16; k++) {
-                        const uint4 g = w.gate.v[k][c][p.lane], v = w.value.v[k][c][p.lane];
-                        const unsigned a[4] = {seen.v[2 * k][0], seen.v[2 * k][1], seen.v[2 * k + 1][0], seen.v[2 * k + 1][1]};
-                        mma(gates[0], a[0], a[1], a[2], a[3], g.x, g.y);
-                        mma(gates[1], a[0], a[1], a[2], a[3], g.z, g.w);
-                        mma(values[0], a[0], a[1], a[2], a[3], v.x, v.y);
-                        mma(values[1], a[0], a[1], a[2], a[3], v.z, v.w);
-                    }
-                    if (keep)
+                    for (int n = 0; n < D / 8; n++)
                         #pragma unroll
                         for (int r = 0; r < 2; r++)
-                            if (p.inside[r])
-                                store_once(
-                                    reinterpret_cast<uint4*>(gate) + (rows + p.row[r]) * (H / 4) + 4 * c + p.t,
-                                    make_uint4(
-                                        pack(gates[0][2 * r], gates[0][2 * r + 1]), pack(gates[1][2 * r], gates[1][2 * r + 1]),
-                                        pack(values[0][2 * r], values[0][2 * r + 1]), pack(values[1][2 * r], values[1][2 * r + 1])
-                                    )
-                                );
-                    unsigned hidden[2][2];
-                    #pragma unroll
-                    for (int n = 0; n < 2; n++) {
-                        #pragma unroll
-                        for (int i = 0; i < 4; i++) gates[n][i] *= sigmoid(gates[n][i]) * values[n][i];
-                        hidden[n][0] = pack(gates[n][0], gates[n][1]);
-                        hidden[n][1] = pack(gates[n][2], gates[n][3]);
-                    }
-                    #pragma unroll
-                    for (int n = 0; n < D / 16; n++) {
-                        const uint4 b = w.state.v[c][n][p.lane];
-                        mma(moved.v[2 * n], hidden[0][0], hidden[0][1], hidden[1][0], hidden[1][1], b.x, b.y);
-                        mma(moved.v[2 * n + 1], hidden[0][0], hidden[0][1], hidden[1][0], hidden[1][1], b.z, b.w);
-                    }
+                            seen.v[n][r] = pack(
+                                moved.v[n][2 * r] + low_half(asked.v[n][r]), moved.v[n][2 * r + 1] + high_half(asked.v[n][r])
+                            );
+                    unsigned short* own = gate + kept * 2 * H;
+                    if (whole) move<true>(moved, seen, one, links, degree, memory, own, p, group, keep);
+                    else move<false>(moved, seen, one, links, degree, memory, own, p, group, keep);
                 }
                 float inverse[2], sums[2];
-                normalise(moved, of.state_bias, inverse, p.t);
+                normalise(moved, memory.numbers.state_bias, inverse, p.t);
                 if (last) moved.store(end, p);
-                else store_state(moved, state, row, p);
-                row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * of.readout[column<D>(n, p.t, i % 2)]; });
+                else store_state(moved, state, stays + tile, lane);
+                const float* readout = memory.numbers.readout;
+                row_sums<D>(sums, [&](int n, int i) { return moved.v[n][i] * readout[column<D>(n, p.t, i % 2)]; });
                 #pragma unroll
                 for (int r = 0; r < 2; r++)
                     if (p.t == 0 && p.inside[r]) {
                         logits[out + p.row[r]] = sums[r];
-                        if (keep) scale[rows + p.row[r]] = inverse[r];
+                        if (keep) scale[kept + p.row[r]] = inverse[r];
                     }
-                if (!last || keep) send(moved, asked, memory, x + (rows + (long long)C * B) * D, two, near, p, keep, last);
+                if (!last || keep) send(moved, asked, memory, x + (kept + (long long)C * B) * D, two, near, p, keep, last);
             }
             synchronise();
             char* other = one;
