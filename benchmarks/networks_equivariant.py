@@ -156,7 +156,7 @@ def measure(problem: Problem, B: int, width: int, steps: int, device: str, varia
     if variant.startswith("plain"):
         run = Plain(network, problem, device)
     elif "step" in variant:
-        no_kernels = patch.object(equivariant_steps, "uses_triton", lambda *_: False)
+        no_kernels = patch.object(equivariant_steps, "uses_kernels", lambda *_: False)
         network.compile_step()
     elif "whole" in variant:
         run = torch.compile(network, dynamic=False, fullgraph=True)

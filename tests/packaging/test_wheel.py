@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NAME = f"oneofmany-{oneofmany.__version__}"
-KINDS = {".json", ".py", ".typed", ".safetensors", ".html", ".css", ".js", ".mjs", ".c", ".wasm"}
+KINDS = {".json", ".cu", ".py", ".typed", ".safetensors", ".html", ".css", ".js", ".mjs", ".c", ".wasm"}
 """The allowed files of the package: anything else was included by accident."""
 WHERE = """
 import json, sys

@@ -1,16 +1,17 @@
 """Choose kernels and precision of the networks. This module alone decides.
 
-Triton kernels run if matrix products take 16-bit inputs on a GPU. This is how each network gets 16-bit products:
+Kernels run if matrix products take 16-bit inputs on a GPU. This is how each network gets 16-bit products:
 
 | network | 16-bit products | why |
 |---|---|---|
 | NLM | built with ``precision="float16"`` or ``"bfloat16"`` | it has its own buffers; float16 is more precise |
 | RRN | always bfloat16 on a GPU, unless built with ``kernel="plain"`` | its kernels support bfloat16 only |
 | equivariant | ``torch.autocast`` to bfloat16 | without kernels all of its products are PyTorch's own |
-| transformer, sequences | ``torch.autocast`` to bfloat16 | PyTorch's own products and fused attention; no Triton |
+| transformer, sequences | ``torch.autocast`` to bfloat16 | PyTorch's own products and fused attention; no kernels |
 
-Everything else runs as plain PyTorch: CPUs, float32, functions traced by torch.compile (a compiler cannot see into
-the kernels), and sizes that a network's kernels do not support.
+Those of the NLM and the RRN are Triton kernels, those of the equivariant network CUDA kernels. Everything else runs as
+plain PyTorch: CPUs, float32, functions traced by torch.compile (a compiler cannot see into the kernels), and sizes that
+a network's kernels do not support.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from oneofmany.networks.nvrtc import find_compiler
 from oneofmany.networks.settings import NetworkKind
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -44,6 +46,17 @@ def has_triton() -> bool:
 def takes_triton(tensor: Tensor, dtype: torch.dtype) -> bool:
     """Return whether a pass over this tensor with products in ``dtype`` runs as Triton kernels."""
     return tensor.is_cuda and not torch.compiler.is_compiling() and dtype.itemsize == 2 and has_triton()
+
+
+@cache
+def _compiles(device: torch.device) -> bool:
+    """Whether CUDA kernels can be compiled for a GPU; bfloat16 needs Ampere."""
+    return find_compiler() is not None and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def takes_cuda(tensor: Tensor) -> bool:
+    """Return whether a pass over this tensor with products in bfloat16 runs as CUDA kernels."""
+    return tensor.is_cuda and not torch.compiler.is_compiling() and _compiles(tensor.device)
 
 
 def autocasts(tensor: Tensor) -> bool:

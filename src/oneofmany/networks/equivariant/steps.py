@@ -19,7 +19,7 @@ from oneofmany.networks.equivariant.plain import (
 from oneofmany.networks.equivariant.rules import FEATURES
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
-from oneofmany.networks.kernels import autocasts, takes_triton
+from oneofmany.networks.kernels import autocasts, takes_cuda
 
 
 class RuleBlock(nn.Module):
@@ -141,10 +141,10 @@ def run_steps(
 
     ``belief`` is that of ``Step``, the same in all steps.
     """
-    if uses_triton(step.block, state, tables, relations):
-        from oneofmany.networks.equivariant import triton
+    if uses_kernels(step.block, state, tables, relations):
+        from oneofmany.networks.equivariant import cuda
 
-        return triton.run_steps(step, state, query, tables, relations, steps, every_step, torch.bfloat16)
+        return cuda.run_steps(step, state, query, tables, relations, steps, every_step)
     made = []
     for _ in range(steps):
         state, last = step(state, query, tables, relations, belief)
@@ -152,16 +152,13 @@ def run_steps(
     return torch.stack(made), state
 
 
-def uses_triton(block: RuleBlock, state: Tensor, tables: RuleTables, relations: RelationTables | None) -> bool:
-    """Return whether all steps from a state [C, B, width] run as Triton kernels.
+def uses_kernels(block: RuleBlock, state: Tensor, tables: RuleTables, relations: RelationTables | None) -> bool:
+    """Return whether all steps from a state [C, B, width] run as CUDA kernels.
 
-    The kernels need power-of-two widths, slots that fit into a byte, and short loops.
+    The kernels need widths of 16, 32 or 64, slots that fit into a byte, and at most 16 values in relations a < b.
     """
-    if tables.sums is not None or not tables.shared:
+    if tables.sums is not None or not takes_cuda(state) or not autocasts(state) or not state.numel():
         return False
-    if not takes_triton(state, torch.bfloat16) or not autocasts(state) or not state.numel():
-        return False
-    powers = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))
-    # The slots of relations are values.
+    widths = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))
     values = 0 if relations is None else len(state) // relations.variables
-    return powers and tables.members.shape[1] <= 32 and tables.rules.shape[1] <= 16 and 2 * values < 127
+    return widths and tables.members.shape[1] < 127 and values <= 16

@@ -1,0 +1,147 @@
+// Warps on a CPU: 32 lanes take turns, and meet at every operation of the whole warp.
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+#define EMULATED
+#define __device__
+#define __global__
+#define __launch_bounds__(...)
+
+struct uint2 { unsigned x, y; };
+struct uint4 { unsigned x, y, z, w; };
+struct float4 { float x, y, z, w; };
+uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+constexpr int LANES = 32;
+int lane_now, block_now, blocks_now, left;
+ucontext_t lanes[LANES], caller;
+std::function<void()> kernel_now;
+alignas(16) unsigned char memory_of_block[1 << 18];
+
+// All lanes come here once before any of them goes on: they call it equally often.
+void meet() {
+    const int here = lane_now;
+    lane_now = (here + 1) % LANES;
+    swapcontext(&lanes[here], &lanes[lane_now]);
+    lane_now = here;
+}
+
+void run_lane() {
+    kernel_now();
+    const int here = lane_now;
+    if (--left == 0) setcontext(&caller);
+    lane_now = here + 1;
+    setcontext(&lanes[lane_now]);
+}
+
+void launch(int blocks, std::function<void()> kernel) {
+    static std::vector<char> stacks(LANES << 17);
+    kernel_now = kernel;
+    blocks_now = blocks;
+    for (block_now = 0; block_now < blocks; block_now++) {
+        std::memset(memory_of_block, 0xff, sizeof memory_of_block);
+        left = LANES;
+        for (int lane = 0; lane < LANES; lane++) {
+            getcontext(&lanes[lane]);
+            lanes[lane].uc_stack.ss_sp = stacks.data() + (lane << 17);
+            lanes[lane].uc_stack.ss_size = 1 << 17;
+            makecontext(&lanes[lane], run_lane, 0);
+        }
+        lane_now = 0;
+        swapcontext(&caller, &lanes[0]);
+    }
+}
+
+void* shared_memory() { return memory_of_block; }
+int thread() { return lane_now; }
+int threads() { return LANES; }
+int block() { return block_now; }
+int blocks() { return blocks_now; }
+void synchronise() { meet(); }
+float low_half(unsigned x) {
+    x <<= 16;
+    float f;
+    std::memcpy(&f, &x, 4);
+    return f;
+}
+float high_half(unsigned x) { return low_half(x >> 16); }
+unsigned rounded(float f) {
+    unsigned u;
+    std::memcpy(&u, &f, 4);
+    return (u + 0x7fff + (u >> 16 & 1)) >> 16;
+}
+unsigned pack(float low, float high) { return rounded(low) | rounded(high) << 16; }
+float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+float inverse_root(float x) { return 1 / std::sqrt(x); }
+template <typename T> T from_lane(T x, int lane) {
+    static T of_lanes[LANES];
+    of_lanes[lane_now] = x;
+    meet();
+    const T found = of_lanes[lane & (LANES - 1)];
+    meet();
+    return found;
+}
+float across(float x, int mask) { return from_lane(x, lane_now ^ mask); }
+
+// Entry (row, k) of the first factor is in lane 4 * (row % 8) + k % 8 / 2, register row / 8 + 2 * (k / 8); entry (k, n) of
+// the second one in lane 4 * n + k % 8 / 2, register k / 8.
+void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+    static unsigned a[LANES][4], b[LANES][2];
+    const unsigned of_a[4] = {a0, a1, a2, a3}, of_b[2] = {b0, b1};
+    std::memcpy(a[lane_now], of_a, sizeof of_a);
+    std::memcpy(b[lane_now], of_b, sizeof of_b);
+    meet();
+    for (int i = 0; i < 4; i++) {
+        const int row = lane_now / 4 + 8 * (i / 2), n = 2 * (lane_now % 4) + i % 2;
+        for (int k = 0; k < 16; k++) {
+            const unsigned x = a[4 * (row % 8) + k % 8 / 2][row / 8 + 2 * (k / 8)], y = b[4 * n + k % 8 / 2][k / 8];
+            c[i] += k % 2 ? high_half(x) * high_half(y) : low_half(x) * low_half(y);
+        }
+    }
+    meet();
+}
+
+template <typename T> T load_again(const T* from) { return *from; }
+template <typename T> void store_again(T* to, T x) { *to = x; }
+template <typename T> void store_once(T* to, T x) { *to = x; }
+unsigned above(unsigned a, unsigned b) {
+    return (low_half(a) > low_half(b) ? 0xffffu : 0) | (high_half(a) > high_half(b) ? 0xffff0000u : 0);
+}
+unsigned pick(unsigned mask, unsigned a, unsigned b) { return (mask & a) | (~mask & b); }
+unsigned larger(unsigned a, unsigned b) { return pick(above(b, a), b, a); }
+unsigned smaller(unsigned a, unsigned b) { return pick(above(b, a), a, b); }
+
+#include "kernels.cu"
+#include "resident.cu"
+
+// Arguments come as whole numbers, pointers too.
+template <typename... Arguments> void emulate(void (*kernel)(Arguments...), int blocks, const long long* numbers) {
+    int at = 0;
+    auto next = [&]<typename T>(T*) -> T {
+        const long long number = numbers[at++];
+        if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(number);
+        else return static_cast<T>(number);
+    };
+    // Braces evaluate from left to right.
+    std::tuple<Arguments...> arguments{next(static_cast<Arguments*>(nullptr))...};
+    launch(blocks, [&] { std::apply(kernel, arguments); });
+}
+extern "C" void run_kernel(const char* name, int blocks, const long long* numbers) {
+    const std::string of = name;
+    if (of == "choices_forward") emulate(choices_forward, blocks, numbers);
+    if (of == "choices_backward") emulate(choices_backward, blocks, numbers);
+    if (of == "rules_forward") emulate(rules_forward, blocks, numbers);
+    if (of == "rules_backward") emulate(rules_backward, blocks, numbers);
+    if (of == "relations_forward") emulate(relations_forward, blocks, numbers);
+    if (of == "relations_backward") emulate(relations_backward, blocks, numbers);
+    if (of == "totals") emulate(totals, blocks, numbers);
+    if (of == "resident_forward") emulate(resident_forward, blocks, numbers);
+}
