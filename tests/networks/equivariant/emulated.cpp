@@ -109,6 +109,10 @@ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsi
     meet();
 }
 
+unsigned doubled(unsigned x, int at) {
+    const unsigned low = x >> 8 * at & 255, high = x >> 8 * (at + 1) & 255;
+    return low * 0x101 | high * 0x1010000;
+}
 template <typename T> T load_again(const T* from) { return *from; }
 template <typename T> void store_again(T* to, T x) { *to = x; }
 template <typename T> void store_once(T* to, T x) { *to = x; }
@@ -144,4 +148,5 @@ extern "C" void run_kernel(const char* name, int blocks, const long long* number
     if (of == "relations_backward") emulate(relations_backward, blocks, numbers);
     if (of == "totals") emulate(totals, blocks, numbers);
     if (of == "resident_forward") emulate(resident_forward, blocks, numbers);
+    if (of == "resident_backward") emulate(resident_backward, blocks, numbers);
 }

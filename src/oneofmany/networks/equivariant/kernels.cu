@@ -39,6 +39,8 @@ __device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, uns
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
 template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
 template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
+// Bytes `at` and `at` + 1, each twice.
+__device__ __forceinline__ unsigned doubled(unsigned x, int at) { return __byte_perm(x, 0, at ? 0x3322 : 0x1100); }
 // Of two packed numbers each; `above` gives all ones or zeros.
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;
