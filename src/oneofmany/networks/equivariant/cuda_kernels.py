@@ -15,7 +15,7 @@ Widths = tuple[int, int, int]
 """D, P and H: channels of a choice's state, pooled channels, hidden units."""
 SOURCES = ("kernels.cu", "resident.cu")
 WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4}
-WARPS |= {"resident_forward": 16, "resident_backward": 16}
+WARPS |= {"resident_forward": 12, "resident_backward": 16}
 """Warps of a block; 8 for the other kernels."""
 BLOCKS = {"choices_backward": 3, "relations_forward": 3, "resident_forward": 1, "resident_backward": 1}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
@@ -125,7 +125,8 @@ class Kernels:
         D, P, H = widths
         folder = files("oneofmany.networks.equivariant")
         source = "".join(folder.joinpath(name).read_text() for name in SOURCES)
-        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H}, device), device)
+        warps = {f"{name.upper()}_WARPS": WARPS[f"resident_{name}"] for name in ("forward", "backward")}
+        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H, **warps}, device), device)
         self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
         self.limit = self.module.limit
         self._memory = max(choice_memory(widths), 8 * P * H)  # the latter by kernels over rules

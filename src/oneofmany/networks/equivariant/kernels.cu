@@ -1,8 +1,8 @@
 // The steps of the equivariant network in bfloat16: one warp handles 16 queries of one choice or rule, all in registers.
 //
 // A tile [16, W] lies in a warp as the matrix units hold it: lane 4 * g + t has rows g and g + 8. Which column a register
-// holds is free, if products and weights agree; `column` makes those of a lane contiguous in memory. D, P and H are
-// defined by the compiler's options.
+// holds is free, if products and weights agree; `column` makes those of a lane contiguous in memory. D, P and H, and the
+// warps of a block with whole queries, are defined by the compiler's options.
 
 
 #ifndef EMULATED  // the tests run all of this on a CPU

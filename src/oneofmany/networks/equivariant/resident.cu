@@ -306,7 +306,7 @@ template <bool whole> __device__ void move(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
+extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
     const float* begin, float* state, const unsigned short* query, float* end, const short* members, int width,
     const Link* links, int degree, int whole, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
     const unsigned short* answering, unsigned short* x, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
@@ -585,7 +585,7 @@ __device__ void sum_members(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) resident_backward(
+extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
     float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
     const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* members,
     const float* shares, int width, int whole, const Slot* slots, int degree, const Part* parts, int kinds,
