@@ -22,7 +22,7 @@ def hard(objective: ObjectiveName, *, checker: bool = False) -> Settings:
     settings = ours(
         "sudoku",
         objective,
-        12_000,
+        6_000,
         recipe=f"sudoku-hard/{objective}/equivariant{'-checker' * checker}",
         curriculum=(0.5, 0.8),
         reveal=0.3,

@@ -1,4 +1,5 @@
-// Warps on a CPU: 32 lanes take turns, and meet at every operation of the whole warp.
+// Blocks of three warps on a CPU. The 32 lanes of a warp take turns, and meet at every operation of the whole warp. One
+// warp goes as far as it can before the next one begins: up to where the block synchronises.
 #include <ucontext.h>
 
 #include <cmath>
@@ -20,52 +21,53 @@ uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
-constexpr int LANES = 32;
-int lane_now, block_now, blocks_now, left;
-ucontext_t lanes[LANES], caller;
+constexpr int WARPS = 3, LANES = 32, THREADS = WARPS * LANES;
+int thread_now, block_now, blocks_now, left;
+ucontext_t contexts[THREADS], caller;
 std::function<void()> kernel_now;
 alignas(16) unsigned char memory_of_block[1 << 18];
 
-// All lanes come here once before any of them goes on: they call it equally often.
-void meet() {
-    const int here = lane_now;
-    lane_now = (here + 1) % LANES;
-    swapcontext(&lanes[here], &lanes[lane_now]);
-    lane_now = here;
+void go_to(int next) {
+    const int here = thread_now;
+    thread_now = next;
+    swapcontext(&contexts[here], &contexts[next]);
+    thread_now = here;
 }
 
-void run_lane() {
+// All lanes of a warp come here once before any of them goes on: they call it equally often.
+int lane_now() { return thread_now % LANES; }
+void meet() { go_to(thread_now - lane_now() + (lane_now() + 1) % LANES); }
+void synchronise() { go_to((thread_now + 1) % THREADS); }
+
+void run_thread() {
     kernel_now();
-    const int here = lane_now;
     if (--left == 0) setcontext(&caller);
-    lane_now = here + 1;
-    setcontext(&lanes[lane_now]);
+    setcontext(&contexts[++thread_now]);
 }
 
 void launch(int blocks, std::function<void()> kernel) {
-    static std::vector<char> stacks(LANES << 17);
+    static std::vector<char> stacks(THREADS << 17);
     kernel_now = kernel;
     blocks_now = blocks;
     for (block_now = 0; block_now < blocks; block_now++) {
         std::memset(memory_of_block, 0xff, sizeof memory_of_block);
-        left = LANES;
-        for (int lane = 0; lane < LANES; lane++) {
-            getcontext(&lanes[lane]);
-            lanes[lane].uc_stack.ss_sp = stacks.data() + (lane << 17);
-            lanes[lane].uc_stack.ss_size = 1 << 17;
-            makecontext(&lanes[lane], run_lane, 0);
+        left = THREADS;
+        for (int thread = 0; thread < THREADS; thread++) {
+            getcontext(&contexts[thread]);
+            contexts[thread].uc_stack.ss_sp = stacks.data() + (thread << 17);
+            contexts[thread].uc_stack.ss_size = 1 << 17;
+            makecontext(&contexts[thread], run_thread, 0);
         }
-        lane_now = 0;
-        swapcontext(&caller, &lanes[0]);
+        thread_now = 0;
+        swapcontext(&caller, &contexts[0]);
     }
 }
 
 void* shared_memory() { return memory_of_block; }
-int thread() { return lane_now; }
-int threads() { return LANES; }
+int thread() { return thread_now; }
+int threads() { return THREADS; }
 int block() { return block_now; }
 int blocks() { return blocks_now; }
-void synchronise() { meet(); }
 float low_half(unsigned x) {
     x <<= 16;
     float f;
@@ -83,24 +85,24 @@ float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float inverse_root(float x) { return 1 / std::sqrt(x); }
 template <typename T> T from_lane(T x, int lane) {
     static T of_lanes[LANES];
-    of_lanes[lane_now] = x;
+    of_lanes[lane_now()] = x;
     meet();
     const T found = of_lanes[lane & (LANES - 1)];
     meet();
     return found;
 }
-float across(float x, int mask) { return from_lane(x, lane_now ^ mask); }
+float across(float x, int mask) { return from_lane(x, lane_now() ^ mask); }
 
 // Entry (row, k) of the first factor is in lane 4 * (row % 8) + k % 8 / 2, register row / 8 + 2 * (k / 8); entry (k, n) of
 // the second one in lane 4 * n + k % 8 / 2, register k / 8.
 void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
     static unsigned a[LANES][4], b[LANES][2];
     const unsigned of_a[4] = {a0, a1, a2, a3}, of_b[2] = {b0, b1};
-    std::memcpy(a[lane_now], of_a, sizeof of_a);
-    std::memcpy(b[lane_now], of_b, sizeof of_b);
+    std::memcpy(a[lane_now()], of_a, sizeof of_a);
+    std::memcpy(b[lane_now()], of_b, sizeof of_b);
     meet();
     for (int i = 0; i < 4; i++) {
-        const int row = lane_now / 4 + 8 * (i / 2), n = 2 * (lane_now % 4) + i % 2;
+        const int row = lane_now() / 4 + 8 * (i / 2), n = 2 * (lane_now() % 4) + i % 2;
         for (int k = 0; k < 16; k++) {
             const unsigned x = a[4 * (row % 8) + k % 8 / 2][row / 8 + 2 * (k / 8)], y = b[4 * n + k % 8 / 2][k / 8];
             c[i] += k % 2 ? high_half(x) * high_half(y) : low_half(x) * low_half(y);
@@ -109,6 +111,10 @@ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsi
     meet();
 }
 
+unsigned doubled(unsigned x, int at) {
+    const unsigned low = x >> 8 * at & 255, high = x >> 8 * (at + 1) & 255;
+    return low * 0x101 | high * 0x1010000;
+}
 template <typename T> T load_again(const T* from) { return *from; }
 template <typename T> void store_again(T* to, T x) { *to = x; }
 template <typename T> void store_once(T* to, T x) { *to = x; }
@@ -144,4 +150,5 @@ extern "C" void run_kernel(const char* name, int blocks, const long long* number
     if (of == "relations_backward") emulate(relations_backward, blocks, numbers);
     if (of == "totals") emulate(totals, blocks, numbers);
     if (of == "resident_forward") emulate(resident_forward, blocks, numbers);
+    if (of == "resident_backward") emulate(resident_backward, blocks, numbers);
 }

@@ -13,7 +13,7 @@ from oneofmany.data import DeviceData
 from oneofmany.data.colouring import build_colouring
 from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector, cuda, steps
 from oneofmany.networks.equivariant.blocks import block_tables
-from oneofmany.networks.equivariant.cuda_kernels import resident_queries
+from oneofmany.networks.equivariant.cuda_kernels import resident_memory, resident_queries
 from oneofmany.networks.equivariant.steps import Step
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables, relation_tables, rule_tables
 from oneofmany.problems import Batch, Problem, futoshiki, nqueens, sudoku
@@ -45,7 +45,7 @@ class Emulated:
         self.library.run_kernel(name.encode(), blocks, (ctypes.c_longlong * len(numbers))(*numbers))
 
     def warps(self, name: str) -> int:
-        return 1
+        return 3
 
     def blocks(self, name: str, tiles: int) -> int:
         return min(tiles, 2)
@@ -76,6 +76,16 @@ def kernels(libraries, monkeypatch):
     if shutil.which("g++") is None:
         pytest.skip("needs a GPU or g++")
     monkeypatch.setattr(cuda, "kernels", lambda widths, device: Emulated(libraries(widths)))
+
+
+def whole_queries(monkeypatch, queries: int) -> None:
+    """Let blocks take so many whole queries through all steps; 0: every step has its own kernels."""
+
+    def sizes(step: Step, state: torch.Tensor, tables: RuleTables, *_):
+        widths = step.block.width, step.block.pooled, step.block.hidden
+        return resident_memory(widths, len(state), len(tables.members), queries) if queries else None
+
+    monkeypatch.setattr(cuda, "resident", sizes)
 
 
 def some_relations(problem: Problem, B: int, M: int) -> torch.Tensor:
@@ -156,7 +166,7 @@ def test_the_same_function_and_gradients(case, widths, queries, monkeypatch):
     problem, B, M = CASES[case]
     if M and queries:
         pytest.skip("relations have kernels of each step")
-    monkeypatch.setattr(cuda, "resident", lambda *_: queries)
+    whole_queries(monkeypatch, queries)
     torch.manual_seed(len(case))
     D, P, H = widths
     step = EquivariantNetwork(problem, width=D, pooled=P, hidden=H).to(HERE).step
@@ -170,26 +180,29 @@ def test_whole_queries_in_a_block(queries, monkeypatch):
     torch.manual_seed(0)
     step, tables = EquivariantNetwork(problem, width=16).to(HERE).step, rule_tables(problem, HERE)
     state, query = (torch.randn(problem.choices, B, 16, device=HERE) for _ in range(2))
-    monkeypatch.setattr(cuda, "resident", lambda *_: 0)
+    whole_queries(monkeypatch, 0)
     expected = cuda.run_steps(step, state, query, tables, None, 2, True)
-    monkeypatch.setattr(cuda, "resident", lambda *_: queries)
+    whole_queries(monkeypatch, queries)
     found = cuda.run_steps(step, state, query, tables, None, 2, True)
     for mine, other in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize(
-    ("problem", "width", "B", "expected"),
+    ("problem", "B", "keep", "expected"),
     [
-        (sudoku(3, 3), 64, 512, 1),  # a query fits
-        (sudoku(4, 4), 64, 512, 0),  # none fits
-        (sudoku(3, 3), 64, 20, 0),  # too few for the GPU
-        (nqueens(10), 64, 2048, 4),  # 6 would fit, and take 3 rounds
+        (sudoku(3, 3), 512, True, 1),  # a query fits
+        (sudoku(4, 4), 512, False, None),  # none fits
+        (sudoku(3, 3), 20, False, None),  # too few for the GPU
+        (nqueens(10), 2048, True, 4),  # more would fit, and take longer
+        (nqueens(15), 512, False, 2),
+        (nqueens(15), 512, True, None),  # slots have 4 bits
     ],
 )
-def test_queries_of_a_block(problem, width, B, expected):
-    rules = len(rule_tables(problem, torch.device("cpu")).members)
-    assert resident_queries((width, width, width), problem.choices, rules, B, 132, 227 << 10) == expected
+def test_queries_of_a_block(problem, B, keep, expected):
+    rules, longest = rule_tables(problem, torch.device("cpu")).members.shape
+    sizes = resident_queries((64, 64, 64), problem.choices, rules, longest, B, 132, 227 << 10, keep)
+    assert (sizes and sizes.queries) == expected
 
 
 def test_a_large_batch_runs_in_parts(monkeypatch):
@@ -228,7 +241,7 @@ def test_selector(monkeypatch):
 
 @pytest.mark.parametrize("queries", [0, 2])
 def test_of_equal_choices_the_first_one_wins(queries, monkeypatch):
-    monkeypatch.setattr(cuda, "resident", lambda *_: queries)
+    whole_queries(monkeypatch, queries)
     problem = nqueens(3)
     step = EquivariantNetwork(problem, width=16).to(HERE).step
     state = torch.zeros(problem.choices, 2, 16, device=HERE)
@@ -239,15 +252,17 @@ def test_of_equal_choices_the_first_one_wins(queries, monkeypatch):
         launch(name, blocks, *arguments, **memory)
         if name in ("rules_forward", "resident_forward"):
             seen["winners"] = arguments[7 if name == "rules_forward" else 16].clone()
+            seen["bits"] = 8 if name == "rules_forward" else 4
 
     monkeypatch.setattr(type(cuda.kernels((16, 16, 16), HERE)), "launch", watched)
     cuda.run_steps(step, state, state, rule_tables(problem, HERE), None, 1, True)
-    winners = seen["winners"].int().view(-1, 2, 16)
+    winners, slots = seen["winners"].int(), 1 << seen["bits"]
+    winners = winners if slots == 256 else winners[0].transpose(0, 1)
     tables = rule_tables(problem, HERE)
     single = tables.real.sum(1) == 1
-    assert (winners % 256 == 0).all()
-    assert (winners[~single] // 256 == 1).all()
-    assert (winners[single] // 256 == 127).all()
+    assert (winners % slots == 0).all()
+    assert (winners[~single] // slots == 1).all()
+    assert (winners[single] // slots == (127 if slots == 256 else 15)).all()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: autocast chooses the kernels there")

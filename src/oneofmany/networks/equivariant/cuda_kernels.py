@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -13,10 +14,99 @@ from oneofmany.networks.nvrtc import Module, compile_kernels
 Widths = tuple[int, int, int]
 """D, P and H: channels of a choice's state, pooled channels, hidden units."""
 SOURCES = ("kernels.cu", "resident.cu")
-WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4, "resident_forward": 16}
+WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4}
+WARPS |= {"resident_forward": 12, "resident_backward": 16}
 """Warps of a block; 8 for the other kernels."""
-BLOCKS = {"choices_backward": 3, "relations_forward": 3, "resident_forward": 1}
+BLOCKS = {"choices_backward": 3, "relations_forward": 3, "resident_forward": 1, "resident_backward": 1}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
+
+
+# ---- what they read -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KernelWeights:
+    """The weights of a block as the kernels read them, in bfloat16.
+
+    Args:
+        forward: of the forward pass over choices: gates, values, state, what is sent.
+        backward: of the backward pass: what is sent, gates, values, state.
+        answering: [kinds, ..], of the rules: of the largest and of the second choice. For blocks with whole queries in
+            parts of 16 hidden units: their gates and their values.
+        returning: [kinds, ..], the same for the backward pass. For blocks with whole queries in parts of 16 pooled
+            channels: the largest and the second.
+        totals: as ``backward``, for the sums over all steps.
+        numbers: biases of what is sent, gates, values and state, and the readout, in float32.
+    """
+
+    forward: Tensor
+    backward: Tensor
+    answering: Tensor
+    returning: Tensor
+    totals: Tensor
+    numbers: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTables:
+    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind.
+
+    These are for blocks with whole queries, and not made for a structure per query: ``near`` int16 [G, W], the members,
+    -1 for padding; ``links`` int32 [C, D, 2], a choice's rules and their shares, which are float32; ``slots`` int32
+    [C, D, 2], a choice's rules and, in each of 8 nibbles, its slot there, or 14 for padding. ``whole`` is 1 if every
+    choice has the same number of rules, at most 4, all with share 1.
+    """
+
+    members: Tensor
+    real: Tensor
+    rules: Tensor
+    slot: Tensor
+    spread: Tensor
+    gather: Tensor
+    near: Tensor
+    links: Tensor
+    slots: Tensor
+    whole: int
+    counts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRelations:
+    """A batch's relations a < b for the kernels. End i is variable a of relation i, or b of relation i - M.
+
+    Args:
+        ends: int32 [B, 2 * M], the variable of each end, -1 for padding.
+        of_variable: int32 [R, 2 * M, B], the ends at each variable, padded with -1.
+        most: int32 [1], the largest number of ends at one variable.
+        kind: index of the relations' kind of rules.
+        values: V.
+    """
+
+    ends: Tensor
+    of_variable: Tensor
+    most: Tensor
+    kind: int
+    values: int
+
+
+@cache
+def parts_of(counts: tuple[tuple[int, int], ...], blocks: int, device: torch.device) -> Tensor:
+    """Which rules a block handles, int32 [N, 5]: first rule, rules, kind, number of the block, blocks of this kind.
+
+    Args:
+        counts: (kind, number of rules) in the order of the rules.
+        blocks: about how many there should be.
+        device: of the table.
+    """
+    rows, first, total = [], 0, sum(count for _, count in counts)
+    for kind, count in counts:
+        share = -(-blocks * count // total)
+        rows += [(first, count, kind, number, share) for number in range(share)]
+        first += count
+    return torch.tensor(rows, dtype=torch.int32, device=device)
+
+
+# ---- the kernels --------------------------------------------------------------------------------------------------
 
 
 class Kernels:
@@ -35,7 +125,8 @@ class Kernels:
         D, P, H = widths
         folder = files("oneofmany.networks.equivariant")
         source = "".join(folder.joinpath(name).read_text() for name in SOURCES)
-        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H}, device), device)
+        warps = {f"{name.upper()}_WARPS": WARPS[f"resident_{name}"] for name in ("forward", "backward")}
+        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H, **warps}, device), device)
         self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
         self.limit = self.module.limit
         self._memory = max(choice_memory(widths), 8 * P * H)  # the latter by kernels over rules
@@ -65,25 +156,66 @@ def choice_memory(widths: Widths) -> int:
     return 2 * (3 * D * H + D * P) + 4 * (2 * D + 2 * H + P)
 
 
-def half_memory(widths: Widths, C: int, G: int, queries: int) -> int:
-    """Return the bytes of what all choices send, or of what all rules answer, in a block with so many queries."""
-    _, P, H = widths
-    return -(-queries * max(2 * P * C, 4 * P * G, 4 * H * G) // 128) * 128
+# ---- whole queries in a block --------------------------------------------------------------------------------------
 
 
-def resident_memory(widths: Widths, C: int, G: int, queries: int) -> int:
-    """Return the bytes of shared memory of a block that takes so many queries through all steps."""
-    return -(-choice_memory(widths) // 128) * 128 + 2 * half_memory(widths, C, G, queries)
+@dataclass(frozen=True)
+class Resident:
+    """How blocks take whole queries through all steps.
 
-
-def resident_queries(widths: Widths, C: int, G: int, B: int, multiprocessors: int, limit: int) -> int:
-    """Return how many queries a block takes through all steps; 0 if one is too large, or the batch too small for it.
-
-    It is the number for which the GPU is done first. A block uses one multiprocessor, so a few queries are faster by
-    kernels that share out the rows of a query.
+    Args:
+        queries: of a block.
+        half: bytes of what choices send, and of what rules answer.
+        of_choices: bytes of what choices hand back.
+        of_rules: bytes of what rules hand back.
+        forward: shared memory of a block in the forward pass.
+        backward: the same of the backward pass.
     """
-    fitting = [n for n in range(1, min(B, 64) + 1) if resident_memory(widths, C, G, n) <= limit]
-    if not fitting or multiprocessors > 4 * B:
-        return 0
-    rounds = {n: -(-B // (n * multiprocessors)) for n in fitting}
-    return min(fitting, key=lambda n: (rounds[n] * n, rounds[n]))
+
+    queries: int
+    half: int
+    of_choices: int
+    of_rules: int
+    forward: int
+    backward: int
+
+
+def resident_memory(widths: Widths, C: int, G: int, queries: int) -> Resident:
+    """Return what a block with so many queries of C choices and G rules needs."""
+    _, P, H = widths
+    of_rules = _whole(queries * G * 4 * max(P, H))
+    half, of_choices = (max(of_rules, _whole(queries * C * 2 * width)) for width in (P, H))
+    weights = _whole(choice_memory(widths))
+    winners = _whole(queries * G * P)
+    return Resident(queries, half, of_choices, of_rules, weights + 2 * half, weights + of_choices + of_rules + winners)
+
+
+def _whole(size: int) -> int:
+    """Round up to whole lines of the shared memory."""
+    return -(-size // 128) * 128
+
+
+def resident_queries(
+    widths: Widths, C: int, G: int, longest: int, B: int, multiprocessors: int, limit: int, keep: bool
+) -> Resident | None:
+    """Return how blocks take whole queries through all steps; None if every step has its own kernels.
+
+    A block uses one multiprocessor, so a few queries are faster by kernels that share out the rows of a query. The
+    number of a block's queries is the one for which the GPU is done first.
+
+    Args:
+        widths: D, P and H.
+        C: choices of a query.
+        G: rules of a query.
+        longest: choices of the longest rule; a slot has 4 bits if it is kept.
+        B: queries.
+        multiprocessors: of the GPU.
+        limit: shared memory that a block can have, in bytes.
+        keep: whether there is a backward pass.
+    """
+    sizes = [resident_memory(widths, C, G, n) for n in range(1, min(B, 64) + 1)]
+    fitting = [size for size in sizes if max(size.forward, size.backward if keep else 0) <= limit]
+    if not fitting or multiprocessors > 4 * B or (keep and longest > 14):
+        return None
+    rounds = {size: -(-B // (size.queries * multiprocessors)) for size in fitting}
+    return min(fitting, key=lambda size: (rounds[size] * size.queries, rounds[size]))

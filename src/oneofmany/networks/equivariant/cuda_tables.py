@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,128 +10,91 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda_kernels import Widths
+from oneofmany.networks.equivariant.cuda_kernels import KernelRelations, KernelTables, KernelWeights, Widths
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 
 # ---- weights -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class KernelWeights:
-    """The weights of a block as the kernels read them, in bfloat16.
-
-    Args:
-        forward: of the forward pass over choices: gates, values, state, what is sent.
-        backward: of the backward pass: what is sent, gates, values, state.
-        answering: [kinds, ..], of the rules: of the largest and of the second choice.
-        returning: [kinds, ..], the same for the backward pass.
-        telling: [kinds, ..], those of ``answering`` in parts of 16 hidden units: their gates, their values.
-        numbers: biases of what is sent, gates, values and state, and the readout, in float32.
-    """
-
-    forward: Tensor
-    backward: Tensor
-    answering: Tensor
-    returning: Tensor
-    telling: Tensor
-    numbers: Tensor
-
-
 @torch.no_grad()
 def kernel_weights(
-    choice: Tensor, choice_bias: Tensor, rule: Tensor, update: Tensor, update_bias: Tensor, readout: Tensor
+    choice: Tensor,
+    choice_bias: Tensor,
+    rule: Tensor,
+    update: Tensor,
+    update_bias: Tensor,
+    readout: Tensor,
+    resident: bool,
 ) -> KernelWeights:
-    """Return the weights of a block and of its readout."""
+    """Return the weights of a block and of its readout; ``resident`` for blocks with whole queries."""
     kinds, widths = len(rule), (choice.shape[1], rule.shape[1] // 2, rule.shape[2] // 2)
     flat = torch.cat([choice.flatten(), update.flatten(), rule.flatten()]).to(torch.bfloat16)
-    places, sizes = _fragments(widths, kinds, choice.device)
-    forward, backward, *of_rules = flat[places].split(sizes)
-    answering, returning, telling = (part.view(kinds, -1) for part in of_rules)
+    places, sizes = _fragments(widths, kinds, choice.device, resident)
+    forward, backward, answering, returning, totals = flat[places].split(sizes)
     numbers = torch.cat([choice_bias, update_bias, readout]).float()
-    return KernelWeights(forward, backward, answering, returning, telling, numbers)
+    return KernelWeights(
+        forward,
+        backward,
+        answering.view(kinds, -1),
+        returning.view(kinds, -1),
+        totals if resident else backward,
+        numbers,
+    )
 
 
 @cache
-def _fragments(widths: Widths, kinds: int, device: torch.device) -> tuple[Tensor, list[int]]:
+def _fragments(widths: Widths, kinds: int, device: torch.device, resident: bool) -> tuple[Tensor, list[int]]:
     """Where the kernels' numbers are among all weights, int64 [N], and how many each part of ``KernelWeights`` has."""
     D, P, H = widths
-    gate, value, state, rule = P * D, (P + H) * D, (P + 2 * H) * D, (P + 3 * H) * D
+    update, rule = (P + 2 * H) * D, (P + 3 * H) * D
+    own = 4 if resident else 8  # columns of a lane that follow on each other, among hidden units and channels sent back
     forward = [
-        *(fragments(D, H, at, 1, D) for at in (gate, value)),
-        fragments(H, D, state, 1, H),
+        *(fragments(D, H, at, 1, D, own_n=own) for at in (P * D, (P + H) * D)),
+        fragments(H, D, update, 1, H, own_k=own),
         fragments(D, P, 0, 1, D),
     ]
-    backward = [
-        fragments(P, D, 0, D, 1),
-        *(fragments(H, D, at, D, 1) for at in (gate, value)),
-        fragments(D, H, state, H, 1),
-    ]
+    backward, totals = (
+        [
+            fragments(P, D, 0, D, 1, own_k=of_k),
+            *(fragments(H, D, at, D, 1, own_k=of_k) for at in (P * D, (P + H) * D)),
+            fragments(D, H, update, H, 1, own_n=of_k),
+        ]
+        for of_k in (own, 8)
+    )
     halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
-    answering = [fragments(P, 2 * H, at, 2 * H, 1) for at in halves]
-    returning = [fragments(2 * H, P, at, 1, 2 * H) for at in halves]
-    told = [fragments(P, H, at + of_value, 2 * H, 1) for at in halves for of_value in (0, H)]
-    in_parts = np.reshape(told, (kinds, 2, 2, P // 16, H // 16, -1)).transpose(0, 4, 1, 3, 2, 5)
-    parts = [*(np.concatenate(part) for part in (forward, backward, answering, returning)), in_parts.ravel()]
-    return torch.from_numpy(np.concatenate(parts)).to(device), [len(part) for part in parts]
+    if resident:
+        told = [fragments(P, H, at + of, 2 * H, 1, own_n=4) for at in halves for of in (0, H)]
+        given = [fragments(H, P, at + of, 1, 2 * H, own_n=4) for at in halves for of in (0, H)]
+        # From [kind, largest or second, gates or values, 16 of K, 16 of N, ..].
+        answering = [np.reshape(told, (kinds, 2, 2, P // 16, H // 16, -1)).transpose(0, 4, 1, 3, 2, 5).ravel()]
+        returning = [np.reshape(given, (kinds, 2, 2, H // 16, P // 16, -1)).transpose(0, 4, 2, 3, 1, 5).ravel()]
+    else:
+        answering = [fragments(P, 2 * H, at, 2 * H, 1) for at in halves]
+        returning = [fragments(2 * H, P, at, 1, 2 * H) for at in halves]
+    parts = [np.concatenate(part) for part in (forward, backward, answering, returning, totals if resident else [[]])]
+    return torch.from_numpy(np.concatenate(parts).astype(np.int64)).to(device), [len(part) for part in parts]
 
 
-def fragments(K: int, N: int, first: int, of_k: int, of_n: int) -> np.ndarray:
+def fragments(K: int, N: int, first: int, of_k: int, of_n: int, *, own_k: int = 8, own_n: int = 8) -> np.ndarray:
     """Return where the numbers of a matrix [K, N] are, in the order in which the matrix units read them: int64 [K * N].
 
     Entry (k, n) is at first + k * of_k + n * of_n. The order is that of ``Weights`` in the kernels: pairs of parts of
-    16 x 8, the 32 lanes, for each of both parts two halves of two numbers.
+    16 x 8, the 32 lanes, for each of both parts two halves of two numbers. ``own_k`` and ``own_n`` are how many rows
+    and columns of a lane follow on each other, at most.
     """
     k16, n16, lane, part, half, j = np.indices((K // 16, N // 16, 32, 2, 2, 2))
-    k = _column(K, 2 * k16 + half, lane % 4, j)
-    n = _column(N, 2 * n16 + part, lane // 8, lane // 4 % 2)
+    k = _column(K, 2 * k16 + half, lane % 4, j, own_k)
+    n = _column(N, 2 * n16 + part, lane // 8, lane // 4 % 2, own_n)
     return (first + k * of_k + n * of_n).ravel()
 
 
-def _column(width: int, pair: np.ndarray, t: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _column(width: int, pair: np.ndarray, t: np.ndarray, j: np.ndarray, most: int) -> np.ndarray:
     """The column of a lane's register pair, as in the kernels."""
-    own = min(width // 4, 8)
+    own = min(width // 4, most)
     return pair // (own // 2) * 4 * own + t * own + pair % (own // 2) * 2 + j
 
 
 # ---- rules and relations -------------------------------------------------------------------------------------------
-
-
-@cache
-def parts_of(counts: tuple[tuple[int, int], ...], blocks: int, device: torch.device) -> Tensor:
-    """Which rules a block handles, int32 [N, 5]: first rule, rules, kind, number of the block, blocks of this kind.
-
-    Args:
-        counts: (kind, number of rules) in the order of the rules.
-        blocks: about how many there should be.
-        device: of the table.
-    """
-    rows, first, total = [], 0, sum(count for _, count in counts)
-    for kind, count in counts:
-        share = -(-blocks * count // total)
-        rows += [(first, count, kind, number, share) for number in range(share)]
-        first += count
-    return torch.tensor(rows, dtype=torch.int32, device=device)
-
-
-@dataclass(frozen=True, eq=False)
-class KernelTables:
-    """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind.
-
-    ``near`` and ``links`` are for blocks with whole queries: int16 [G, W], the members, -1 for padding; and int32
-    [C, D, 2], a choice's rules and their shares, which are float32. ``whole`` is 1 if every choice has the same number
-    of rules, at most 4, all with share 1. These are not made for a structure per query.
-    """
-
-    members: Tensor
-    real: Tensor
-    rules: Tensor
-    slot: Tensor
-    spread: Tensor
-    gather: Tensor
-    near: Tensor
-    links: Tensor
-    whole: int
-    counts: tuple[tuple[int, int], ...]
 
 
 _TABLES: WeakKeyDictionary[RuleTables, dict[tuple[str, ...], KernelTables]] = WeakKeyDictionary()
@@ -155,33 +117,17 @@ def kernel_tables(tables: RuleTables, kinds: tuple[str, ...]) -> KernelTables:
     return known[kinds]
 
 
-def _of_whole_queries(tables: RuleTables) -> tuple[Tensor, Tensor, int]:
-    """``near``, ``links`` and ``whole`` of ``KernelTables``."""
+def _of_whole_queries(tables: RuleTables) -> tuple[Tensor, Tensor, Tensor, int]:
+    """``near``, ``links``, ``slots`` and ``whole`` of ``KernelTables``."""
     shares = tables.spread.weight.float()
     if not tables.shared:
-        return shares, shares, 0
+        return shares, shares, shares, 0
     near = tables.members.where(tables.real, -1).short()
     links = torch.stack([tables.rules.int(), shares.view(torch.int32)], -1)
-    return near.contiguous(), links.contiguous(), int(shares.shape[1] <= 4 and bool((shares == 1).all()))
-
-
-@dataclass(frozen=True, eq=False)
-class KernelRelations:
-    """A batch's relations a < b for the kernels. End i is variable a of relation i, or b of relation i - M.
-
-    Args:
-        ends: int32 [B, 2 * M], the variable of each end, -1 for padding.
-        of_variable: int32 [R, 2 * M, B], the ends at each variable, padded with -1.
-        most: int32 [1], the largest number of ends at one variable.
-        kind: index of the relations' kind of rules.
-        values: V.
-    """
-
-    ends: Tensor
-    of_variable: Tensor
-    most: Tensor
-    kind: int
-    values: int
+    nibbles = (torch.where(tables.slot < 0, 14, tables.slot).long() & 15) * 0x11111111
+    slots = torch.stack([tables.rules.int(), ((nibbles ^ 1 << 31) - (1 << 31)).int()], -1)
+    whole = int(shares.shape[1] <= 4 and bool((shares == 1).all()))
+    return near.contiguous(), links.contiguous(), slots.contiguous(), whole
 
 
 def kernel_relations(tables: RelationTables, block: Any, choices: int) -> KernelRelations:

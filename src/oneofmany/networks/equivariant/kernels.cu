@@ -1,8 +1,8 @@
 // The steps of the equivariant network in bfloat16: one warp handles 16 queries of one choice or rule, all in registers.
 //
 // A tile [16, W] lies in a warp as the matrix units hold it: lane 4 * g + t has rows g and g + 8. Which column a register
-// holds is free, if products and weights agree; `column` makes those of a lane contiguous in memory. D, P and H are
-// defined by the compiler's options.
+// holds is free, if products and weights agree; `column` makes those of a lane contiguous in memory. D, P and H, and the
+// warps of a block with whole queries, are defined by the compiler's options.
 
 
 #ifndef EMULATED  // the tests run all of this on a CPU
@@ -39,6 +39,8 @@ __device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, uns
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
 template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
 template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
+// Bytes `at` and `at` + 1, each twice.
+__device__ __forceinline__ unsigned doubled(unsigned x, int at) { return __byte_perm(x, 0, at ? 0x3322 : 0x1100); }
 // Of two packed numbers each; `above` gives all ones or zeros.
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;

@@ -1,5 +1,8 @@
 // All steps of whole queries in one block. What choices send and what rules answer stays in the shared memory; the state
 // goes through the L2 cache. A row is one choice, or one rule, of one of the block's queries.
+//
+// Hidden units, and channels that are sent back, go through the matrix units 16 at a time; a lane holds four of them,
+// 16 * c + 4 * t to 16 * c + 4 * t + 3 (``own_k`` and ``own_n`` of ``cuda_tables.fragments``).
 
 // ---- rows in the shared memory --------------------------------------------------------------------------------------
 
@@ -64,6 +67,7 @@ template <int W> __device__ void store_state(const Tile<W>& x, float* to, long l
 
 constexpr unsigned ONE = 0x3f80;  // 1 as bfloat16
 constexpr int WHOLE = 4;
+constexpr unsigned NO_NEAR = 15, NOT_NEAR = 0xeeeeeeee;  // slots of 4 bits: of no choice; of a choice without this rule
 
 // A choice's rule, and the share of its answer.
 struct alignas(8) Link {
@@ -71,31 +75,43 @@ struct alignas(8) Link {
     float share;
 };
 
-// What the pooled channels of a rule tell 16 hidden units: their gates and their values.
-struct Telling {
-    uint4 v[2 * P / 16][2][32];
+// The products of rules of one kind with 16 columns of both halves of their result: a warp holds the weights.
+template <int K> struct Slice {
+    uint4 v[2 * K / 16][2];
+    __device__ void load(const unsigned short* weights, int number, int lane) {
+        const uint4* from = reinterpret_cast<const uint4*>(weights) + (long long)number * (2 * K / 16) * 2 * 32 + lane;
+        #pragma unroll
+        for (int k = 0; k < 2 * K / 16; k++)
+            #pragma unroll
+            for (int n = 0; n < 2; n++) v[k][n] = from[(2 * k + n) * 32];
+    }
 };
 
-// A block's queries, and where their rows are in global memory.
+// A block's queries. Their rows in global memory are [B, items]; those of the shared memory are item * queries + query.
 struct Group {
     int first, queries, B;
-    __device__ long long far(int item, int query) const { return (long long)item * B + first + query; }
-    // Rows of the shared memory, item * queries + query; the place's become those of the global memory.
-    __device__ Place place(int tile, int from, int items, int near[2]) const {
+    // Near rows; the place's rows become those of the global memory.
+    __device__ Place place(int tile, int from, int items, int near[2], int all) const {
         Place p = place_of(tile, from, items, queries);
         #pragma unroll
         for (int r = 0; r < 2; r++) {
             near[r] = p.row[r];
-            p.row[r] = far(p.item[r], p.query[r]);
+            p.row[r] = (long long)(first + p.query[r]) * all + p.item[r];
         }
         return p;
+    }
+    // What is kept of the rules is sorted by kinds, [kind][steps, B, rules of the kind].
+    __device__ long long kept(const Part* part, int rule, int query, int step, int steps) const {
+        while (rule >= part->first + part->rules) part++;
+        const long long before = (long long)steps * B * part->first + ((long long)step * B + first + query) * part->rules;
+        return before + rule - part->first;
     }
 };
 
 // The two largest that the choices of every rule send. A thread takes 8 columns of a rule.
 template <bool keep> __device__ void pool_rules(
     const char* spoken, char* to, const short* members, int width, const Part* parts, unsigned short* pooled,
-    unsigned short* winners, const Group& group, int G, int step, int steps
+    unsigned char* winners, const Group& group, int G, int step, int steps
 ) {
     constexpr int CHUNKS = P / 8;
     for (int i = thread(); i < G * group.queries * CHUNKS; i += threads()) {
@@ -104,7 +120,7 @@ template <bool keep> __device__ void pool_rules(
         #pragma unroll
         for (int k = 0; k < 4; k++) {
             best[k] = next[k] = LOWEST | LOWEST << 16;
-            slot[k] = other[k] = NO_SLOT | NO_SLOT << 16;
+            slot[k] = other[k] = NO_NEAR | NO_NEAR << 16;
         }
         #pragma unroll 3
         for (int s = 0; s < width; s++) {
@@ -121,43 +137,46 @@ template <bool keep> __device__ void pool_rules(
         *reinterpret_cast<uint4*>(to + spot<4 * P>(row, 16 * chunk)) = first;
         *reinterpret_cast<uint4*>(to + spot<4 * P>(row, 2 * P + 16 * chunk)) = second;
         if (keep) {
-            const Part* part = parts;
-            while (rule >= part->first + part->rules) part++;
-            const long long far = group.far(rule, query), kept = far + kept_by_kinds(*part, step, steps, group.B);
-            uint4* at = reinterpret_cast<uint4*>(pooled) + kept * 2 * CHUNKS + chunk;
+            uint4* at = reinterpret_cast<uint4*>(pooled) + group.kept(parts, rule, query, step, steps) * 2 * CHUNKS + chunk;
             store_once(at, first);
             store_once(at + CHUNKS, second);
-            const uint4 slots =
-                make_uint4(slot[0] | other[0] << 8, slot[1] | other[1] << 8, slot[2] | other[2] << 8, slot[3] | other[3] << 8);
-            store_once(reinterpret_cast<uint4*>(winners) + far * CHUNKS + chunk, slots);
+            unsigned both[4];
+            #pragma unroll
+            for (int k = 0; k < 4; k++) {
+                const unsigned x = slot[k] | other[k] << 4;
+                both[k] = (x & 255) | (x >> 8 & 0xff00);
+            }
+            const long long row = (long long)(group.first + query) * G + rule;
+            store_once(reinterpret_cast<uint2*>(winners) + row * CHUNKS + chunk, make_uint2(both[0] | both[1] << 16, both[2] | both[3] << 16));
         }
     }
 }
 
-// What rules of one kind tell 16 hidden units: a warp holds these weights in its registers.
-__device__ void answer_rules(
-    const uint4 (&w)[2 * P / 16][2], const char* pooled, char* answers, const Part& part, int units, const Group& group
+// Products of rules of one kind, [rules, 2 * K] and [2 * K, 2 * N]: columns 16 * c to 16 * c + 15 of both halves of the
+// result. In memory, four of a lane's columns of the first half stand before those of the second.
+template <int K, int N> __device__ void answer_rules(
+    const Slice<K>& w, const char* from, char* to, const Part& part, int c, const Group& group
 ) {
     for (int tile = 0; tile < tiles_of(part.rules, group.queries); tile++) {
-        int near[2];
-        const Place p = group.place(tile, part.first, part.rules, near);
+        const Place p = place_of(tile, part.first, part.rules, group.queries);
+        const int near[2] = {(int)p.row[0], (int)p.row[1]};
         float sum[4][4] = {};
         #pragma unroll
         for (int half = 0; half < 2; half++) {
-            Packed<P> x;
-            load_near<P, 4 * P>(x, pooled, near, half * 2 * P, p.t);
+            Packed<K> x;
+            load_near<K, 4 * K>(x, from, near, half * 2 * K, p.t);
             #pragma unroll
-            for (int k = 0; k < P / 16; k++)
+            for (int k = 0; k < K / 16; k++)
                 #pragma unroll
                 for (int n = 0; n < 4; n++) {
-                    const uint4 b = w[half * P / 16 + k][n / 2];
+                    const uint4 b = w.v[half * K / 16 + k][n / 2];
                     mma(sum[n], x.v[2 * k][0], x.v[2 * k][1], x.v[2 * k + 1][0], x.v[2 * k + 1][1], n % 2 ? b.z : b.x, n % 2 ? b.w : b.y);
                 }
         }
         #pragma unroll
         for (int r = 0; r < 2; r++)
             if (p.inside[r])
-                *reinterpret_cast<uint4*>(answers + spot<4 * H>(near[r], 64 * units + 16 * p.t)) = make_uint4(
+                *reinterpret_cast<uint4*>(to + spot<4 * N>(near[r], 64 * c + 16 * p.t)) = make_uint4(
                     pack(sum[0][2 * r], sum[0][2 * r + 1]), pack(sum[1][2 * r], sum[1][2 * r + 1]),
                     pack(sum[2][2 * r], sum[2][2 * r + 1]), pack(sum[3][2 * r], sum[3][2 * r + 1])
                 );
@@ -179,10 +198,10 @@ __device__ void send(
     store_near<P, 2 * P>(says.packed(), spoken, near, p);
 }
 
-// Biases of pair `n` of a lane's columns, as sums to begin with.
-__device__ void begin_with(float (&sum)[4], const float* bias, int n, int t) {
-    sum[0] = sum[2] = bias[column<H>(n, t, 0)];
-    sum[1] = sum[3] = bias[column<H>(n, t, 1)];
+// Biases of a lane's four hidden units, as sums to begin with.
+__device__ void begin_with(float (&sum)[2][4], const float* bias, int c, int t) {
+    const float4 b = *reinterpret_cast<const float4*>(bias + 16 * c + 4 * t);
+    sum[0][0] = sum[0][2] = b.x; sum[0][1] = sum[0][3] = b.y; sum[1][0] = sum[1][2] = b.z; sum[1][1] = sum[1][3] = b.w;
 }
 
 // Gates and values of 16 hidden units, from all rules of a lane's two choices.
@@ -234,11 +253,8 @@ template <bool whole> __device__ void move(
     #pragma unroll 1
     for (int c = 0; c < H / 16; c++) {
         Units units;
-        #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            begin_with(units.gates[n], memory.numbers.gate_bias, 2 * c + n, p.t);
-            begin_with(units.values[n], memory.numbers.value_bias, 2 * c + n, p.t);
-        }
+        begin_with(units.gates, memory.numbers.gate_bias, c, p.t);
+        begin_with(units.values, memory.numbers.value_bias, c, p.t);
         if (whole) {
             #pragma unroll
             for (int j = 0; j < WHOLE; j += 2)
@@ -290,10 +306,10 @@ template <bool whole> __device__ void move(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
-    const float* begin, const unsigned short* query, float* state, float* end, const short* members, int width,
+extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
+    const float* begin, float* state, const unsigned short* query, float* end, const short* members, int width,
     const Link* links, int degree, int whole, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
-    const Telling* telling, unsigned short* x, unsigned short* pooled, unsigned short* winners, unsigned short* gate,
+    const unsigned short* answering, unsigned short* x, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
     constexpr int UNITS = H / 16;  // groups of hidden units
@@ -310,11 +326,14 @@ extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
         const long long stays = (long long)block() * tiles_of(C, queries);  // the first tile of a block's states
         for (int tile = warp; tile < tiles; tile += warps) {
             int near[2];
-            const Place p = group.place(tile, 0, C, near);
+            const Place p = group.place(tile, 0, C, near, C);
+            Place in_choices = p;  // [C, B]
+            #pragma unroll
+            for (int r = 0; r < 2; r++) in_choices.row[r] = (long long)p.item[r] * B + first + p.query[r];
             Tile<D> now;
             Packed<D> asked;
             now.zero();
-            now.add(begin, p);
+            now.add(begin, in_choices);
             asked.load(query, p.row, D, p.t);
             store_state(now, state, stays + tile, lane);
             send(now, asked, memory, x, one, near, p, keep, 0);
@@ -323,27 +342,23 @@ extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
         for (int step = 0; step < steps; step++) {
             const int last = step == steps - 1;
             const long long kept = keep ? (long long)step * C * B : 0, out = every_step ? (long long)step * C * B : 0;
-            uint4 told[2 * P / 16][2];
+            Slice<P> told;
             // `one` holds what choices send, then what rules answer; `two` what rules pool, then what choices send.
             for (int pair = warp; pair < kinds * UNITS || pair == warp; pair += warps) {
                 const Part part = parts[pair < kinds * UNITS ? pair / UNITS : 0];
-                const Telling& from = telling[part.kind * UNITS + pair % UNITS];
-                #pragma unroll
-                for (int k = 0; k < 2 * P / 16; k++)
-                    #pragma unroll
-                    for (int n = 0; n < 2; n++) told[k][n] = from.v[k][n][lane];
+                told.load(answering, part.kind * UNITS + pair % UNITS, lane);
                 if (pair == warp) {  // the weights arrive meanwhile
-                    unsigned short* slots = winners + (keep ? (long long)step * G * B * P : 0);
+                    unsigned char* slots = winners + (keep ? (long long)step * G * B * P : 0);
                     if (keep) pool_rules<true>(one, two, members, width, parts, pooled, slots, group, G, step, steps);
                     else pool_rules<false>(one, two, members, width, parts, pooled, slots, group, G, step, steps);
                     synchronise();
                 }
-                if (pair < kinds * UNITS) answer_rules(told, two, one, part, pair % UNITS, group);
+                if (pair < kinds * UNITS) answer_rules<P, H>(told, two, one, part, pair % UNITS, group);
             }
             synchronise();
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
-                const Place p = group.place(tile, 0, C, near);
+                const Place p = group.place(tile, 0, C, near, C);
                 Tile<D> moved;
                 Packed<D> asked;
                 load_state(moved, state, stays + tile, lane);
@@ -379,6 +394,281 @@ extern "C" __global__ void __launch_bounds__(512, 1) resident_forward(
             char* other = one;
             one = two;
             two = other;
+        }
+    }
+}
+
+// ---- the backward pass ----------------------------------------------------------------------------------------------
+
+// A choice's rule, and its slot there in each of 8 nibbles.
+struct alignas(8) Slot {
+    int rule;
+    unsigned own;
+};
+
+// Of four columns, where the nibbles of a slot agree: all ones in a column's byte, for the largest and for the second.
+__device__ void compare(unsigned winners, unsigned own, unsigned& best, unsigned& second) {
+    unsigned x = winners ^ own;
+    x |= x >> 2;
+    x = ~(x | x >> 1) & 0x11111111;
+    best = (x & 0x01010101) * 255;
+    second = (x >> 4 & 0x01010101) * 255;
+}
+
+// Where a byte of a row of what choices hand back is. Half a warp writes 32 bytes of four neighbouring rows.
+__device__ int spot_of_units(int row, int byte) { return row * 2 * H + (H < 64 ? byte : byte ^ (row & 3) << 5); }
+
+// Where a byte of a row of winners is. A warp reads 16 bytes of eight neighbouring rows.
+__device__ int spot_of_winners(int row, int byte) { return row * P + (P < 64 ? byte : byte ^ (row >> 1 & 3) << 4); }
+
+// Back to what choices sent: from the rules in which they were the largest or the second; and on to the state.
+__device__ void back_to_sent(
+    Tile<D>& grad, const char* grad_pooled, const unsigned char* winners, const Slot* slots, int degree,
+    const Backward& w, unsigned short* grad_own, const Place& p, const Group& group
+) {
+    const unsigned unit = p.lane / 8 == p.t ? ONE << 16 * (p.lane / 4 % 2) : 0;  // as in `move`
+    #pragma unroll 1
+    for (int c = 0; c < P / 16; c++) {
+        float said[2][4] = {};
+        for (int j = 0; j < degree; j++) {
+            unsigned first[2][2], second[2][2];
+            #pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const Slot slot = slots[p.item[r] * degree + j];
+                const int row = slot.rule * group.queries + p.query[r];
+                const uint4 back = *reinterpret_cast<const uint4*>(grad_pooled + spot<4 * P>(row, 64 * c + 16 * p.t));
+                unsigned best, next;
+                const unsigned won = *reinterpret_cast<const unsigned*>(winners + spot_of_winners(row, 16 * c + 4 * p.t));
+                compare(won, slot.own, best, next);
+                first[0][r] = back.x & doubled(best, 0);
+                first[1][r] = back.y & doubled(best, 2);
+                second[0][r] = back.z & doubled(next, 0);
+                second[1][r] = back.w & doubled(next, 2);
+            }
+            #pragma unroll
+            for (int n = 0; n < 2; n++) mma(said[n], first[n][0], first[n][1], second[n][0], second[n][1], unit, unit);
+        }
+        unsigned sent[2][2];
+        #pragma unroll
+        for (int r = 0; r < 2; r++) {
+            #pragma unroll
+            for (int n = 0; n < 2; n++) sent[n][r] = pack(said[n][2 * r], said[n][2 * r + 1]);
+            if (p.inside[r])
+                store_once(reinterpret_cast<uint2*>(grad_own + p.row[r] * (P + 2 * H)) + 4 * c + p.t, make_uint2(sent[0][r], sent[1][r]));
+        }
+        #pragma unroll
+        for (int n = 0; n < D / 16; n++) {
+            const uint4 b = w.spoken.v[c][n][p.lane];
+            mma(grad.v[2 * n], sent[0][0], sent[0][1], sent[1][0], sent[1][1], b.x, b.y);
+            mma(grad.v[2 * n + 1], sent[0][0], sent[0][1], sent[1][0], sent[1][1], b.z, b.w);
+        }
+    }
+}
+
+// Back through the normalisation: from the gradient of a step's state to that of what was normalised.
+__device__ void back_to_moved(
+    Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2], const unsigned short* x,
+    const unsigned short* query, const Place& p
+) {
+    Packed<D> seen, asked;
+    seen.load<true>(x, p.row, D, p.t);
+    asked.load<true>(query, p.row, D, p.t);
+    auto made = [&](int n, int i) {
+        const unsigned a = seen.v[n][i / 2], b = asked.v[n][i / 2];
+        return i % 2 ? high_half(a) - high_half(b) : low_half(a) - low_half(b);
+    };
+    float sums[2], products[2];
+    #pragma unroll
+    for (int n = 0; n < D / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++) grad.v[n][i] += of_logits[i / 2] * readout[column<D>(n, p.t, i % 2)];
+    row_sums<D>(sums, [&](int n, int i) { return grad.v[n][i]; });
+    row_sums<D>(products, [&](int n, int i) { return grad.v[n][i] * made(n, i); });
+    #pragma unroll
+    for (int n = 0; n < D / 8; n++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++)
+            grad.v[n][i] = (grad.v[n][i] - sums[i / 2] / D - made(n, i) * (products[i / 2] / D)) * of_scale[i / 2];
+}
+
+// Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory too.
+__device__ void back_to_units(
+    Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, unsigned short* hidden,
+    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p
+) {
+    constexpr int OUT = P + 2 * H;
+    const Packed<D> moved = grad.packed();
+    moved.store<true>(grad_moved, p, D);
+    uint4 next[2];
+    #pragma unroll
+    for (int r = 0; r < 2; r++) next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
+    #pragma unroll 1
+    for (int c = 0; c < H / 16; c++) {
+        const uint4 kept[2] = {next[0], next[1]};
+        if (c + 1 < H / 16)
+            #pragma unroll
+            for (int r = 0; r < 2; r++)
+                next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * (c + 1) + p.t);
+        float back[2][4] = {};
+        #pragma unroll
+        for (int k = 0; k < D / 16; k++) {
+            const uint4 b = w.state.v[k][c][p.lane];
+            mma(back[0], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.x, b.y);
+            mma(back[1], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.z, b.w);
+        }
+        unsigned made[2][2], gates[2][2], values[2][2];
+        #pragma unroll
+        for (int r = 0; r < 2; r++) {
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                const unsigned of_gates = n ? kept[r].y : kept[r].x, of_values = n ? kept[r].w : kept[r].z;
+                float h[2], dg[2], dv[2];
+                #pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    const float g = j ? high_half(of_gates) : low_half(of_gates);
+                    const float v = j ? high_half(of_values) : low_half(of_values);
+                    const float opened = sigmoid(g), d = back[n][2 * r + j];
+                    h[j] = g * opened * v;
+                    dg[j] = d * v * opened * (1 + g * (1 - opened));
+                    dv[j] = d * g * opened;
+                }
+                made[n][r] = pack(h[0], h[1]);
+                gates[n][r] = pack(dg[0], dg[1]);
+                values[n][r] = pack(dv[0], dv[1]);
+            }
+            if (p.inside[r]) {
+                const uint2 of_gates = make_uint2(gates[0][r], gates[1][r]);
+                uint2* own = reinterpret_cast<uint2*>(grad_own + p.row[r] * OUT + P) + 4 * c + p.t;
+                store_once(reinterpret_cast<uint2*>(hidden + p.row[r] * H) + 4 * c + p.t, make_uint2(made[0][r], made[1][r]));
+                store_once(own, of_gates);
+                store_again(own + H / 4, make_uint2(values[0][r], values[1][r]));
+                *reinterpret_cast<uint2*>(grad_gates + spot_of_units(near[r], 32 * c + 8 * p.t)) = of_gates;
+            }
+        }
+        #pragma unroll
+        for (int n = 0; n < D / 16; n++) {
+            const uint4 g = w.gate.v[c][n][p.lane], v = w.value.v[c][n][p.lane];
+            mma(grad.v[2 * n], gates[0][0], gates[0][1], gates[1][0], gates[1][1], g.x, g.y);
+            mma(grad.v[2 * n + 1], gates[0][0], gates[0][1], gates[1][0], gates[1][1], g.z, g.w);
+            mma(grad.v[2 * n], values[0][0], values[0][1], values[1][0], values[1][1], v.x, v.y);
+            mma(grad.v[2 * n + 1], values[0][0], values[0][1], values[1][0], values[1][1], v.z, v.w);
+        }
+    }
+}
+
+// What the choices of every rule hand back for one half (0 gates, 1 values) of its answer. A thread takes 8 columns.
+__device__ void sum_members(
+    const char* units, char* to, const short* members, const float* shares, int width, int whole, const Part* parts,
+    unsigned short* grad_answers, const Group& group, int G, int half, int step, int steps
+) {
+    constexpr int CHUNKS = H / 8;
+    for (int i = thread(); i < G * group.queries * CHUNKS; i += threads()) {
+        const int row = i / CHUNKS, chunk = i % CHUNKS, rule = row / group.queries, query = row % group.queries;
+        float sum[8] = {};
+        #pragma unroll 3
+        for (int s = 0; s < width; s++) {
+            const int member = members[rule * width + s];
+            if (member < 0) continue;
+            const float share = whole ? 1.f : shares[rule * width + s];
+            const uint4 told = *reinterpret_cast<const uint4*>(units + spot_of_units(member * group.queries + query, 16 * chunk));
+            const unsigned x[4] = {told.x, told.y, told.z, told.w};
+            #pragma unroll
+            for (int k = 0; k < 4; k++) {
+                sum[2 * k] += share * low_half(x[k]);
+                sum[2 * k + 1] += share * high_half(x[k]);
+            }
+        }
+        const uint4 all = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
+        *reinterpret_cast<uint4*>(to + spot<4 * H>(row, half * 2 * H + 16 * chunk)) = all;
+        const long long kept = group.kept(parts, rule, query, step, steps);
+        store_once(reinterpret_cast<uint4*>(grad_answers) + kept * 2 * CHUNKS + half * CHUNKS + chunk, all);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
+    float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
+    const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* members,
+    const float* shares, int width, int whole, const Slot* slots, int degree, const Part* parts, int kinds,
+    const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_own,
+    unsigned short* grad_moved, unsigned short* hidden, unsigned short* grad_answers, int B, int C, int G, int queries,
+    int of_choices, int of_rules, int steps
+) {
+    constexpr int PARTS = P / 16;  // of what a rule pools
+    BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
+    // What choices hand back, of_choices bytes, and what rules hand back, of_rules bytes, take turns at both ends.
+    char* bottom = reinterpret_cast<char*>(shared_memory()) + (sizeof(BackwardMemory) + 127) / 128 * 128;
+    unsigned char* won = reinterpret_cast<unsigned char*>(bottom) + of_choices + of_rules;
+    fetch(memory.weights, weights);
+    fetch(memory.numbers, numbers);
+    synchronise();
+    const int warp = thread() / 32, warps = threads() / 32, lane = thread() % 32;
+    for (int first = block() * queries; first < B; first += blocks() * queries) {
+        const Group group = {first, B - first < queries ? B - first : queries, B};
+        const int tiles = tiles_of(C, group.queries);
+        const long long stays = (long long)block() * tiles_of(C, queries), rows = (long long)C * B;
+        bool low = true;  // whether what rules hand back is at the bottom
+        for (int step = steps - 1; step >= -1; step--) {
+            char* of_rule = low ? bottom : bottom + of_choices;
+            char* of_choice = low ? bottom + of_rules : bottom;
+            for (int tile = warp; tile < tiles; tile += warps) {
+                int near[2];
+                const Place p = group.place(tile, 0, C, near, C);
+                Tile<D> grad;
+                if (step == steps - 1) {
+                    grad.zero();
+                    grad.add(grad_state, p);
+                } else {
+                    load_state(grad, between, stays + tile, lane);
+                    unsigned short* own = grad_own + (step + 1) * rows * (P + 2 * H);
+                    back_to_sent(grad, of_rule, won, slots, degree, memory.weights, own, p, group);
+                }
+                if (step < 0) {
+                    grad.store(grad_state, p);
+                    continue;
+                }
+                float of_logits[2], of_scale[2];
+                #pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    of_logits[r] = grad_logits[step * rows + p.row[r]];
+                    of_scale[r] = scale[step * rows + p.row[r]];
+                }
+                back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, x + (step + 1) * rows * D, query, p);
+                back_to_units(
+                    grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, hidden + step * rows * H,
+                    grad_own + step * rows * (P + 2 * H), of_choice, near, p
+                );
+                store_state(grad, between, stays + tile, lane);
+            }
+            synchronise();
+            if (step < 0) break;
+            const Group& g = group;
+            sum_members(of_choice, of_rule, members, shares, width, whole, parts, grad_answers, g, G, 0, step, steps);
+            for (int i = thread(); i < G * g.queries * P / 16; i += threads()) {  // the winners of this step
+                const int row = i / (P / 16), at = i % (P / 16), rule = row / g.queries, asked = row % g.queries;
+                const long long from = ((long long)step * B + first + asked) * G + rule;
+                *reinterpret_cast<uint4*>(won + spot_of_winners(row, 16 * at)) =
+                    load_again(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
+            }
+            synchronise();
+            for (int i = thread(); i < C * g.queries * H / 8; i += threads()) {  // the values instead of the gates
+                const int row = i / (H / 8), at = i % (H / 8), choice = row / g.queries, asked = row % g.queries;
+                const unsigned short* from = grad_own + (step * rows + (long long)(first + asked) * C + choice) * (P + 2 * H) + P + H;
+                *reinterpret_cast<uint4*>(of_choice + spot_of_units(row, 16 * at)) = load_again(reinterpret_cast<const uint4*>(from) + at);
+            }
+            synchronise();
+            char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
+            Slice<H> given;
+            for (int pair = warp; pair < kinds * PARTS || pair == warp; pair += warps) {
+                const Part part = parts[pair < kinds * PARTS ? pair / PARTS : 0];
+                given.load(returning, part.kind * PARTS + pair % PARTS, lane);
+                if (pair == warp) {  // the weights arrive meanwhile
+                    sum_members(of_choice, of_rule, members, shares, width, whole, parts, grad_answers, g, G, 1, step, steps);
+                    synchronise();
+                }
+                if (pair < kinds * PARTS) answer_rules<H, P>(given, of_rule, to, part, pair % PARTS, group);
+            }
+            synchronise();
+            low = !low;
         }
     }
 }

@@ -1,0 +1,73 @@
+"""A pass in which blocks take whole queries through all steps: one kernel forward, one back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oneofmany.networks.equivariant.cuda_kernels import Resident, parts_of
+from oneofmany.networks.equivariant.cuda_pass import Pass, tiles_of
+
+
+class ResidentPass(Pass):
+    """As ``Pass``. Inside, queries come first ([B, C, ..]), so that what a block reads and writes is in one place.
+
+    Args:
+        sizes: of a block.
+        rest: as in ``Pass``.
+    """
+
+    def __init__(self, sizes: Resident, *rest: Any) -> None:
+        super().__init__(*rest)
+        self.sizes = sizes
+
+    def _launch(self, name: str, B: int, C: int, memory: int, *arguments: Tensor | int) -> None:
+        """Launch a kernel; the second of its arguments is the memory for the states of blocks."""
+        first, *rest = arguments
+        queries = self.sizes.queries
+        blocks = self.kernels.blocks(name, -(-B // queries) * self.kernels.warps(name))
+        between = self.new(blocks * tiles_of(C, queries) * 16, self.widths[0], dtype=torch.float32)
+        self.kernels.launch(name, blocks, first, between, *rest, memory=memory)
+
+    def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits [T, C, B] and the last state."""
+        t, w, (_, P, H) = self.tables, self.weights, self.widths
+        (C, B, D), G, slots = state.shape, len(t.near), self.steps if self.keep else 0
+        parts = parts_of(t.counts, 1, self.device)
+        self.query = self.new(B, C, D).copy_(query.transpose(0, 1))
+        self.x = self.new(slots + self.keep, B, C, D)
+        self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, B, G, P, dtype=torch.uint8)
+        self.gate, self.scale = self.new(slots, B, C, 2 * H), self.new(slots, B, C, dtype=torch.float32)
+        logits = self.new(self.steps if self.every_step else 1, B, C, dtype=torch.float32)
+        last = self.new(B, C, D, dtype=torch.float32)
+        self._launch(
+            "resident_forward", B, C, self.sizes.forward,
+            state.float().contiguous(), self.query, last, t.near, t.near.shape[1], t.links, t.links.shape[1], t.whole,
+            parts, len(parts), w.forward, w.numbers, w.answering,
+            self.x, self.pooled, self.winners, self.gate, self.scale, logits,
+            B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
+        )  # fmt: skip
+        return logits.mT, last.transpose(0, 1)
+
+    def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
+        """Return the gradients of the state, the query and the weights; None are zeros."""
+        t, w, steps, (_, P, H) = self.tables, self.weights, self.steps, self.widths
+        (_, B, C, D), G, parts = self.x.shape, len(t.near), parts_of(t.counts, 1, self.device)
+        grad_state = self.new(B, C, D, dtype=torch.float32)
+        grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last.transpose(0, 1))
+        if grad_logits is None:
+            grad_logits = torch.zeros(steps, C, B, device=self.device)
+        grad_logits = grad_logits.mT.float().contiguous()
+        grad_own, grad_answers = self.new(steps, B, C, P + 2 * H), self.new(steps * G, B, 2 * H)
+        grad_moved, hidden = self.new(steps, B, C, D), self.new(steps, B, C, H)
+        self._launch(
+            "resident_backward", B, C, self.sizes.backward,
+            grad_state, grad_logits, self.scale, self.x, self.query, self.gate, self.winners, t.near, t.gather,
+            t.near.shape[1], t.whole, t.slots, t.slots.shape[1], parts, len(parts), w.backward, w.numbers, w.returning,
+            grad_own, grad_moved, hidden, grad_answers,
+            B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps,
+        )  # fmt: skip
+        grad_query, *of_weights = self.weight_gradients(grad_own, grad_moved, hidden, grad_answers, grad_logits)
+        return grad_state.transpose(0, 1), grad_query.transpose(0, 1), *of_weights
