@@ -10,7 +10,7 @@ from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import wilson_cell, with_interval
 from oneofmany.report.grid import Grid, commands_of, summarise
 from oneofmany.report.table import Cell, Table, columns
-from reproduction.runs import ours
+from reproduction.runs import ours, train_name
 
 Row = tuple[Cell, ...]
 SOLVABLE = {3: (1_516, 2_059, 2_409, 2_781, 2_985), 5: (2, 654, 2_111, 2_984, 3_433)}
@@ -59,12 +59,16 @@ def _row(runs: dict[Record, dict[int, Evaluation]], colours: int, way: Callable[
 
 
 def graph_table(grid: Grid, colours: int) -> Table:
-    """The runs that were evaluated on the graphs of RandCSPBench, size by size; seeds of a recipe are one row."""
+    """The runs that were evaluated on the graphs of RandCSPBench, size by size; seeds of a recipe are one row.
+
+    Networks that were trained on graphs with another number of colours are left out.
+    """
     rows: list[Row] = []
     own = ours(grid)
     of_recipe: dict[str, list[Record]] = {}
     for record in sorted((*own.runs, *own.apart), key=lambda record: (record.recipe, record.seed)):
-        of_recipe.setdefault(record.recipe, []).append(record)
+        if (train_name(record) or "").startswith(f"colouring-{colours}-"):
+            of_recipe.setdefault(record.recipe, []).append(record)
     for recipe, records in of_recipe.items():
         for starts in sorted({one.starts for record in records for one in record.evaluations.values()}):
             runs = {record: found for record in records if (found := solved(record, colours, starts))}

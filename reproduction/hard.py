@@ -35,7 +35,7 @@ RATINGS = {
 }
 """Test set -> its column in the table by rating; the last two are those of the other tables."""
 PAPERS = ("first", "fresh")
-HARD, DEV = "sudoku-hard/", "sudoku-hard-dev"
+HARD, DEV = "sudoku-hard/", "sudoku-extreme-dev"
 """How the names of the recipes for hard Sudokus begin, and their dev set."""
 
 

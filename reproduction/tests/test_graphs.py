@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from oneofmany.data.graphs import SIZES
+from oneofmany.evaluation.record import DataInfo
 from oneofmany.report import Grid
 from report.records import fake_evaluation, fake_record
 from reproduction.graphs import SOLVABLE, graph_table
@@ -17,8 +18,10 @@ def evaluation(nodes, queries, right, **more):
     return fake_evaluation(valid, total, givens, task="colouring", size=nodes, name=name, checksum=name, **more)
 
 
-def record(evaluations, seed=42):
-    return settings(fake_record("colouring/minloss/equivariant", seed, evaluations, network="equivariant"))
+def record(evaluations, seed=42, colours=3):
+    train = DataInfo(f"colouring-{colours}-small-train", "feed", 1000)
+    recipe = "colouring/minloss/equivariant"
+    return settings(fake_record(recipe, seed, evaluations, network="equivariant", train=train))
 
 
 def test_percentages_are_of_the_graphs_that_published_solvers_colour():
@@ -49,6 +52,10 @@ def test_starts_have_a_row_of_their_own_and_missing_sizes_no_sum():
     assert [row[3].numbers["accuracy"] * 1_516 / 100 for row in rows] == pytest.approx([50, 60, 80, 90])
     assert all(cell.text == "" for row in rows for cell in row[4:])
     assert not graph_table(Grid.of([]), 5).filled
+
+
+def test_networks_of_another_number_of_colours_are_left_out():
+    assert not graph_table(Grid.of([record({"a": evaluation(16, 100, 50)}, colours=5)]), 3).filled
 
 
 def test_seeds_are_one_row():

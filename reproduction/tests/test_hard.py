@@ -54,7 +54,7 @@ def hard_run(name=HARD, seed=42, extreme=96, dev=0.9, apart="experiments/hard", 
     starts = evaluation(run, "sudoku-extreme-test", extreme, starts=8, chosen=np.arange(200) < 198,
                         checked=np.arange(200) < 199)  # fmt: skip
     found["sudoku-extreme-test-starts8"] = starts
-    data = {"train": DataInfo("sudoku-hard-train", "a", 120_000), "dev": DataInfo("sudoku-hard-dev", "b", 2000)}
+    data = {"train": DataInfo("sudoku-hard-train", "a", 120_000), "dev": DataInfo("sudoku-extreme-dev", "b", 1000)}
     record = fake_record(name, seed, found, dev=dev, network="equivariant", task="sudoku", seconds=840.0, data=data)
     return replace(record, settings=to_json(recipe(name)), apart=apart, **more)
 
