@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from dataclasses import asdict
@@ -53,8 +54,7 @@ def card_of(record: Record, size: int) -> Card:
         "recipe": record.recipe,
         "objective": record.objective,
         "seed": record.seed,
-        # Without the names of its folders, which are the default ones.
-        "command": (record.command or "").removesuffix(f" --data data --out runs/{record.name}"),
+        "command": re.sub(r" --data \S+ --out \S+$", "", record.command or ""),  # of the data and the run by name
         "data": {split: _data(about) for split, about in record.data.items()},
         "dev": None if record.dev is None else asdict(record.dev),
         "accuracy": {key: _accuracy(one) for key, one in on_test.items()},

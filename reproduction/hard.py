@@ -201,5 +201,5 @@ def hard_answer(grid: Grid) -> str:
     return (
         f"In one trajectory of at most {way.steps:,} steps, without the checker in training or test, `{recipe}` "
         f"answers {', '.join(parts)} ({seeds}). It has {parameters(records[0]):,} parameters and trains in "
-        f"{_minutes(records).text.replace(', ', ' minutes on one ', 1)}. Dev chose the recipe."
+        f"{_minutes(records).text.replace(', ', ' minutes on one ', 1)}."
     )

@@ -113,7 +113,8 @@ def pages(grid: Grid, searches: Sequence[Searched], root: Path = ROOT) -> Iterat
     blocks = {table.name: block(table, f"../{FILE.as_posix()}") for table in tables}
     blocks["claims"] = claims(grid)
     blocks["weights"] = bundled(root / "src" / "oneofmany" / "weights")
-    blocks |= {name: f"{answer(grid) or NOTHING}\n" for name, answer in ANSWERS.items()}
+    answers = {name: f"{answer(grid) or NOTHING}\n" for name, answer in ANSWERS.items()}
+    short, blocks = short | answers, blocks | answers
     blocks[SEARCH_ANSWER] = f"{search_answer(searches) or NOTHING}\n"
     yield root / "README.md", filled((root / "README.md").read_text(encoding="utf-8"), short, root)
     for path in sorted((root / "docs").rglob("*.md")):

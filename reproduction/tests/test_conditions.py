@@ -162,6 +162,9 @@ CLAIMS = {
     # colouring.md, hard-sudokus.md
     "and `equivariant-checker` also learns from valid answers that are not listed": lambda: both("colouring"),
     "`sudoku-hard/OBJECTIVE/equivariant-checker` trains with it": lambda: both("sudoku-hard"),
+    "without the checker in training or test, `sudoku-hard/minloss/equivariant` answers": lambda: none(
+        "sudoku-hard/minloss/equivariant"
+    ),
     # ingredients.md and its captions
     "## Checker, revealed cells and burn-in": lambda: bool(CHECKED),
     "the rules checker, which adds the answer to the list; revealed cells": lambda: (
