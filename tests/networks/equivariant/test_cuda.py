@@ -11,9 +11,10 @@ import torch
 
 from oneofmany.data import DeviceData
 from oneofmany.data.colouring import build_colouring
-from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector, cuda, steps
+from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector, steps
 from oneofmany.networks.equivariant.blocks import block_tables
-from oneofmany.networks.equivariant.cuda_kernels import resident_memory, resident_queries
+from oneofmany.networks.equivariant.cuda import running
+from oneofmany.networks.equivariant.cuda.compiled import resident_memory, resident_queries
 from oneofmany.networks.equivariant.steps import Step
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables, relation_tables, rule_tables
 from oneofmany.problems import Batch, Problem, futoshiki, nqueens, sudoku
@@ -61,7 +62,7 @@ def libraries(tmp_path_factory):
         if widths not in built:
             built[widths] = folder / f"{'-'.join(map(str, widths))}.so"
             defined = [f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True)]
-            include = f"-I{Path(cuda.__file__).parent}"
+            include = f"-I{Path(running.__file__).parent}"
             options = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", include, *defined]
             subprocess.run(["g++", *options, str(source), "-o", str(built[widths])], check=True)
         return built[widths]
@@ -75,7 +76,7 @@ def kernels(libraries, monkeypatch):
         return
     if shutil.which("g++") is None:
         pytest.skip("needs a GPU or g++")
-    monkeypatch.setattr(cuda, "kernels", lambda widths, device: Emulated(libraries(widths)))
+    monkeypatch.setattr(running, "kernels", lambda widths, device: Emulated(libraries(widths)))
 
 
 def whole_queries(monkeypatch, queries: int) -> None:
@@ -85,7 +86,7 @@ def whole_queries(monkeypatch, queries: int) -> None:
         widths = step.block.width, step.block.pooled, step.block.hidden
         return resident_memory(widths, len(state), len(tables.members), queries) if queries else None
 
-    monkeypatch.setattr(cuda, "resident", sizes)
+    monkeypatch.setattr(running, "resident", sizes)
 
 
 def some_relations(problem: Problem, B: int, M: int) -> torch.Tensor:
@@ -140,13 +141,13 @@ def compare(step: Step, columns: int, tables: RuleTables, relations: RelationTab
                 return plain()
 
         def ours(state=state, query=query) -> list[torch.Tensor]:
-            return list(cuda.run_steps(step, state, query, tables, relations, steps, True))
+            return list(running.run_steps(step, state, query, tables, relations, steps, True))
 
         weights = [torch.randn(steps, rows, columns, device=HERE), torch.randn_like(state)]
         for kind, run in (("exact", plain), ("without", in_16_bits), ("with", ours)):
             of_kinds[kind].append(made_by(run, inputs, weights))
         with torch.no_grad():
-            only, again = cuda.run_steps(step, state, query, tables, relations, steps, False)
+            only, again = running.run_steps(step, state, query, tables, relations, steps, False)
             every, last = ours()
         assert only.equal(every[-1:])
         assert again.equal(last)
@@ -181,9 +182,9 @@ def test_whole_queries_in_a_block(queries, monkeypatch):
     step, tables = EquivariantNetwork(problem, width=16).to(HERE).step, rule_tables(problem, HERE)
     state, query = (torch.randn(problem.choices, B, 16, device=HERE) for _ in range(2))
     whole_queries(monkeypatch, 0)
-    expected = cuda.run_steps(step, state, query, tables, None, 2, True)
+    expected = running.run_steps(step, state, query, tables, None, 2, True)
     whole_queries(monkeypatch, queries)
-    found = cuda.run_steps(step, state, query, tables, None, 2, True)
+    found = running.run_steps(step, state, query, tables, None, 2, True)
     for mine, other in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-2, atol=1e-2)
 
@@ -211,9 +212,9 @@ def test_a_large_batch_runs_in_parts(monkeypatch):
     step = EquivariantNetwork(problem, width=16).to(HERE).step
     relations, tables = relation_tables(some_relations(problem, B, M), problem), rule_tables(problem, HERE)
     state, query = (torch.randn(problem.choices, B, 16, device=HERE) for _ in range(2))
-    whole = cuda.run_steps(step, state, query, tables, relations, 2, True)
-    monkeypatch.setattr(cuda, "QUERIES", 2)
-    parts = cuda.run_steps(step, state, query, tables, relations, 2, True)
+    whole = running.run_steps(step, state, query, tables, relations, 2, True)
+    monkeypatch.setattr(running, "QUERIES", 2)
+    parts = running.run_steps(step, state, query, tables, relations, 2, True)
     assert all(mine.equal(other) for mine, other in zip(parts, whole, strict=True))
 
 
@@ -246,7 +247,7 @@ def test_of_equal_choices_the_first_one_wins(queries, monkeypatch):
     step = EquivariantNetwork(problem, width=16).to(HERE).step
     state = torch.zeros(problem.choices, 2, 16, device=HERE)
     seen = {}
-    launch = cuda.kernels((16, 16, 16), HERE).launch
+    launch = running.kernels((16, 16, 16), HERE).launch
 
     def watched(self, name: str, blocks: int, *arguments, **memory):
         launch(name, blocks, *arguments, **memory)
@@ -254,8 +255,8 @@ def test_of_equal_choices_the_first_one_wins(queries, monkeypatch):
             seen["winners"] = arguments[7 if name == "rules_forward" else 16].clone()
             seen["bits"] = 8 if name == "rules_forward" else 4
 
-    monkeypatch.setattr(type(cuda.kernels((16, 16, 16), HERE)), "launch", watched)
-    cuda.run_steps(step, state, state, rule_tables(problem, HERE), None, 1, True)
+    monkeypatch.setattr(type(running.kernels((16, 16, 16), HERE)), "launch", watched)
+    running.run_steps(step, state, state, rule_tables(problem, HERE), None, 1, True)
     winners, slots = seen["winners"].int(), 1 << seen["bits"]
     winners = winners if slots == 256 else winners[0].transpose(0, 1)
     tables = rule_tables(problem, HERE)

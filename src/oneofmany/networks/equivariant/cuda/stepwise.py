@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda_kernels import KernelRelations, parts_of
-from oneofmany.networks.equivariant.cuda_pass import TYPE, Pass, outer, tiles_of
+from oneofmany.networks.equivariant.cuda.compiled import KernelRelations, parts_of
+from oneofmany.networks.equivariant.cuda.passes import TYPE, Pass, outer, tiles_of
 
 
 class StepPass(Pass):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda_kernels import Kernels, KernelTables, KernelWeights
+from oneofmany.networks.equivariant.cuda.compiled import Kernels, KernelTables, KernelWeights
 
 TYPE = torch.bfloat16
 ROWS = 4096

@@ -2,7 +2,7 @@
 // goes through the L2 cache. A row is one choice, or one rule, of one of the block's queries.
 //
 // Hidden units, and channels that are sent back, go through the matrix units 16 at a time; a lane holds four of them,
-// 16 * c + 4 * t to 16 * c + 4 * t + 3 (``own_k`` and ``own_n`` of ``cuda_tables.fragments``).
+// 16 * c + 4 * t to 16 * c + 4 * t + 3 (``own_k`` and ``own_n`` of ``tables.fragments``).
 
 // ---- rows in the shared memory --------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda_kernels import KernelRelations, KernelTables, KernelWeights, Widths
+from oneofmany.networks.equivariant.cuda.compiled import KernelRelations, KernelTables, KernelWeights, Widths
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 
 # ---- weights -------------------------------------------------------------------------------------------------------

@@ -223,7 +223,7 @@ __device__ void store_own(unsigned short* to, const Place& p, const Tile<H>& gat
 
 // ---- products -------------------------------------------------------------------------------------------------------
 
-// Weights as the matrix units read them: two fragments of 16 x 8, 32 lanes each (``cuda_tables.fragments``).
+// Weights as the matrix units read them: two fragments of 16 x 8, 32 lanes each (``tables.fragments``).
 template <int K, int N> struct Weights {
     uint4 v[K / 16][N / 16][32];
 };

@@ -123,7 +123,7 @@ class Kernels:
 
     def __init__(self, widths: Widths, device: torch.device) -> None:
         D, P, H = widths
-        folder = files("oneofmany.networks.equivariant")
+        folder = files("oneofmany.networks.equivariant.cuda")
         source = "".join(folder.joinpath(name).read_text() for name in SOURCES)
         warps = {f"{name.upper()}_WARPS": WARPS[f"resident_{name}"] for name in ("forward", "backward")}
         self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H, **warps}, device), device)

@@ -1,10 +1,10 @@
 """All steps of the equivariant network as CUDA kernels, for bfloat16 on a GPU.
 
 It computes the same function as ``steps.Step``, which is the reference. If a query's choices and rules fit into the
-shared memory of a block, one kernel takes whole queries through all steps and another one back (``cuda_resident``).
+shared memory of a block, one kernel takes whole queries through all steps and another one back (``resident``).
 Otherwise a step is two kernels: one over rules (pool, answer) and one over choices (gather the answers, update,
 normalise, read out, send again). The backward pass has two more. Relations of a query add one kernel each way
-(``cuda_steps``). The state accumulates in float32, products take bfloat16, and their inputs are kept in bfloat16 for
+(``stepwise``). The state accumulates in float32, products take bfloat16, and their inputs are kept in bfloat16 for
 the backward pass. Weight gradients are products over all steps at the end.
 
 ``kernels.cu`` and ``resident.cu`` are compiled when they are needed, by the compiler that comes with PyTorch.
@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from oneofmany.networks.equivariant.cuda_kernels import Resident, kernels, resident_queries
-from oneofmany.networks.equivariant.cuda_resident import ResidentPass
-from oneofmany.networks.equivariant.cuda_steps import StepPass
-from oneofmany.networks.equivariant.cuda_tables import kernel_relations, kernel_tables, kernel_weights
+from oneofmany.networks.equivariant.cuda.compiled import Resident, kernels, resident_queries
+from oneofmany.networks.equivariant.cuda.resident import ResidentPass
+from oneofmany.networks.equivariant.cuda.stepwise import StepPass
+from oneofmany.networks.equivariant.cuda.tables import kernel_relations, kernel_tables, kernel_weights
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 
 QUERIES = 512

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda_kernels import Resident, parts_of
-from oneofmany.networks.equivariant.cuda_pass import Pass, tiles_of
+from oneofmany.networks.equivariant.cuda.compiled import Resident, parts_of
+from oneofmany.networks.equivariant.cuda.passes import Pass, tiles_of
 
 
 class ResidentPass(Pass):
