@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from oneofmany.evaluation.record import Record
 from oneofmany.networks.building import NetworkSettings, build_network
+from oneofmany.pictures.lines import Line, draw_lines, legend_room
+from oneofmany.pictures.searches import STYLES
+from oneofmany.pictures.themes import Chart
 from oneofmany.problems import sudoku
 from oneofmany.report.cells import Runs, accuracy_cell, commands, count_cell, number_cell, with_interval
-from oneofmany.report.grid import Grid, over_dev, summarise, summary_of
+from oneofmany.report.grid import Grid, commands_of, over_dev, summarise, summary_of
 from oneofmany.report.table import Cell, Column, Table, columns
 from oneofmany.training.settings import from_json
 from reproduction.other_papers import HARD_SUDOKU
@@ -176,6 +179,28 @@ def main_recipe(grid: Grid) -> str | None:
         if comparable and not records[0].setting("discover") and mean is not None:
             means[recipe] = mean.mean
     return max(means, key=lambda name: means[name], default=None)
+
+
+def hard_chart(grid: Grid) -> Chart | None:
+    """Accuracy on the extreme dev set against the minutes of training, a line for every seed of the main recipe."""
+    recipe = main_recipe(grid)
+    records = [record for record in distinct(grid) if record.recipe == recipe and record.history.seconds]
+    if not records:
+        return None
+    lines = []
+    for record, style in zip(sorted(records, key=lambda one: one.seed), STYLES, strict=False):
+        logged = zip(record.history.seconds, record.history.dev_overall, strict=True)
+        points = [(s / 60, 100 * share, None, None) for s, share in logged if s is not None and share is not None]
+        lines.append(Line(f"seed {record.seed}", "minloss", points, *style))
+    return Chart(
+        "hard-training",
+        "Hard Sudokus: accuracy while the network is trained",
+        f"Dev accuracy of {recipe} on {records[0].data['dev'].queries:,} extreme Sudokus in one trajectory, against "
+        f"the minutes of training ({', '.join(sorted({record.device for record in records}))}).",
+        partial(draw_lines, panels=[("", lines)], xlabel="minutes of training"),
+        commands_of(records),
+        size=(4.8, 2.9 + legend_room([("", lines)])),
+    )
 
 
 def hard_answer(grid: Grid) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oneofmany.evaluation.record import DataInfo
+from oneofmany.evaluation.record import DataInfo, History
 from oneofmany.evaluation.scores import Score
 from oneofmany.evaluation.searching import Searched, SearchPoint
 from oneofmany.files import FileError
@@ -14,7 +14,7 @@ from oneofmany.report.grid import Grid
 from oneofmany.training.settings import to_json
 from report.records import fake_evaluation, fake_record
 from reproduction.experiments import experiments
-from reproduction.hard import hard_answer, hard_ratings, hard_sudokus, main_recipe, parameters
+from reproduction.hard import hard_answer, hard_chart, hard_ratings, hard_sudokus, main_recipe, parameters
 from reproduction.other_papers import HARD_SUDOKU
 from reproduction.ours import main_table
 from reproduction.page import paper_tables
@@ -112,6 +112,17 @@ def test_the_answer_is_of_one_trajectory_without_the_checker():
     wider = [hard_run("sudoku-hard/minloss/equivariant/windows", seed, dev=0.95) for seed in SEEDS]
     assert main_recipe(Grid.of([*grid.apart, *wider])) == "sudoku-hard/minloss/equivariant/windows"
     assert hard_answer(Grid.of([])) == ""
+
+
+def test_the_figure_has_a_line_for_every_seed():
+    logged = {"update": (600, 1200), "seconds": (60.0, 120.0), "dev_overall": (0.5, 0.9)}
+    grid = Grid.of([replace(one, history=History(phase=("train",) * 2, **logged)) for one in hard_grid().apart])
+    chart = hard_chart(grid)
+    assert all(f"seed {seed}" in chart.svg for seed in SEEDS)
+    assert "checker" not in chart.caption
+    assert len(chart.commands) == 3
+    assert hard_chart(hard_grid()) is None  # nothing was logged
+    assert hard_chart(Grid.of([])) is None
 
 
 def test_they_are_not_mixed_with_the_other_sudokus():
