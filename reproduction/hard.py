@@ -192,12 +192,14 @@ def hard_chart(grid: Grid) -> Chart | None:
         logged = zip(record.history.seconds, record.history.dev_overall, strict=True)
         points = [(s / 60, 100 * share, None, None) for s, share in logged if s is not None and share is not None]
         lines.append(Line(f"seed {record.seed}", "minloss", points, *style))
+    longest = max(line.points[-1][0] for line in lines)
+    ticks = {float(minute): str(minute) for minute in range(int(longest) + 2)}
     return Chart(
         "hard-training",
         "Hard Sudokus: accuracy while the network is trained",
         f"Dev accuracy of {recipe} on {records[0].data['dev'].queries:,} extreme Sudokus in one trajectory, against "
         f"the minutes of training ({', '.join(sorted({record.device for record in records}))}).",
-        partial(draw_lines, panels=[("", lines)], xlabel="minutes of training"),
+        partial(draw_lines, panels=[("", lines)], xlabel="minutes of training", ticks=ticks),
         commands_of(records),
         size=(4.8, 2.9 + legend_room([("", lines)])),
     )
