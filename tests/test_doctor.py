@@ -22,7 +22,7 @@ def test_what_is_missing_is_named(capsys, monkeypatch):
 
     monkeypatch.setattr("oneofmany.doctor.metadata.version", version)
     assert run(["doctor"]) == 1  # scipy is needed, jinja2 is not
-    rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line[0] != " "]  # no second lines
+    rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line[0] != " "]
     lines = {name: text.strip() for name, text in rows}
     assert lines["scipy"] == "not installed, but needed"
     assert lines["jinja2"] == "not installed; optional, for the HTML report: pip install 'oneofmany[report]'"
