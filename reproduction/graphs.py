@@ -10,6 +10,7 @@ from oneofmany.evaluation.scores import Score
 from oneofmany.report.cells import wilson_cell, with_interval
 from oneofmany.report.grid import Grid, commands_of, summarise
 from oneofmany.report.table import Cell, Table, columns
+from reproduction.paired import distinct
 from reproduction.runs import ours, train_name
 
 Row = tuple[Cell, ...]
@@ -64,9 +65,8 @@ def graph_table(grid: Grid, colours: int) -> Table:
     Networks that were trained on graphs with another number of colours are left out.
     """
     rows: list[Row] = []
-    own = ours(grid)
     of_recipe: dict[str, list[Record]] = {}
-    for record in sorted((*own.runs, *own.apart), key=lambda record: (record.recipe, record.seed)):
+    for record in sorted(distinct(ours(grid)), key=lambda record: (record.recipe, record.seed)):
         if (train_name(record) or "").startswith(f"colouring-{colours}-"):
             of_recipe.setdefault(record.recipe, []).append(record)
     for recipe, records in of_recipe.items():

@@ -19,7 +19,7 @@ from oneofmany.report.table import Cell, Column, Table, columns
 from oneofmany.training.settings import from_json
 from reproduction.other_papers import HARD_SUDOKU
 from reproduction.ours import INTERVALS
-from reproduction.paired import distinct
+from reproduction.paired import distinct, of_recipe
 
 EXTREME, EXTREME_MS, FIRST = "sudoku-extreme-test", "sudoku-extreme-ms-test", "sudoku-test"
 OURS = {EXTREME: "our extreme set, one solution", EXTREME_MS: "our extreme set, several solutions"}
@@ -184,7 +184,7 @@ def main_recipe(grid: Grid) -> str | None:
 def hard_chart(grid: Grid) -> Chart | None:
     """Accuracy on the extreme dev set against the minutes of training, a line for every seed of the main recipe."""
     recipe = main_recipe(grid)
-    records = [record for record in distinct(grid) if record.recipe == recipe and record.history.seconds]
+    records = [record for record in of_recipe(grid, recipe or "") if record.history.seconds]
     if not records:
         return None
     lines = []

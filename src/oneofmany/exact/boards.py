@@ -32,9 +32,9 @@ BIT = (np.uint32(1) << (10 * (np.arange(81) % 27 // 9) + np.arange(81) % 9).asty
 
 def _peers() -> np.ndarray:
     """Return uint32 [81, 3]: in each band the cells that share a row, a column or a box with a cell, without itself."""
-    row, column = np.divmod(np.arange(81), 9)
-    box = row // 3 * 3 + column // 3
-    shared = (row[:, None] == row) | (column[:, None] == column) | (box[:, None] == box)
+    shared = np.zeros((81, 81), bool)
+    for unit in UNITS:
+        shared[np.ix_(unit, unit)] = True
     np.fill_diagonal(shared, False)
     return np.stack([(shared * BIT * (band == BAND)).sum(1) for band in range(3)], 1).astype(np.uint32)
 
@@ -54,8 +54,8 @@ def _meetings() -> np.ndarray:
     return np.stack([*pairs.T, bits[pairs[:, 0], pairs[:, 1]], bits[pairs[:, 1], pairs[:, 0]]], 1)
 
 
-PEERS = _peers()
 UNITS = _units()
+PEERS = _peers()
 MEETINGS = _meetings()
 
 
