@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
+from oneofmany.data.sudoku import LISTED_IN_TRAINING
 from oneofmany.evaluation.record import Evaluation, Record
-from oneofmany.report.cells import commands
+from oneofmany.report.cells import Runs, commands
 from oneofmany.report.grid import TASKS, Grid, name_of
 from oneofmany.report.table import Cell, Table, columns
 from reproduction.experiments import LISTED
+from reproduction.hard import EXTREME, OURS, main_recipe
 from reproduction.ours import MAIN_OBJECTIVE, TESTS, TITLES, headline_test, on
+from reproduction.paired import of_recipe
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours, train_name
+
+HARD_TRAIN = "sudoku-hard-train"
 
 
 def conditions(grid: Grid) -> Table:
     """One column per task and one for the variant with the checker: the conditions of the main table, from records."""
     names = {(task, OUR_VARIANT): name_of(task) for task in TASKS}
     names["sudoku", CHECKER_VARIANT] = "Sudoku, with the checker"
-    found, made = {}, {}
+    found = {}
     for (task, variant), name in names.items():
         records = ours(grid).at(task, MAIN_OBJECTIVE, variant)
         test = headline_test(records, TITLES[task])
-        if runs := on(records, test):
-            found[name] = _conditions(*runs[0], TESTS[test].sample)
-            made[name] = commands(runs)
+        found[name] = on(records, test), TESTS[test].sample
+    note = "The runs of the main table with MinLoss; all seeds have the same settings."
+    return _table("conditions", "What the headline numbers used", found, note)
+
+
+def hard_conditions(grid: Grid) -> Table:
+    """The conditions of the main recipe for hard Sudokus on the extreme test set, from records."""
+    recipe = main_recipe(grid) or ""
+    found = {recipe: (on(of_recipe(grid, recipe), EXTREME), OURS[EXTREME])}
+    note = "All seeds have the same settings."
+    return _table("hard-conditions", "What the numbers on hard Sudokus used", found, note)
+
+
+def _table(name: str, title: str, found: dict[str, tuple[Runs, str]], note: str) -> Table:
+    """A column for every name with runs, which were tested on a sample."""
+    used, made = {}, {}
+    for column, (runs, sample) in found.items():
+        for record, evaluation in runs[:1]:
+            used[column], made[column] = _conditions(record, evaluation, sample), commands(runs)
     return Table(
-        "conditions",
-        "What the headline numbers used",
-        columns(("",), (("", tuple(found)),)),
+        name,
+        title,
+        columns(("",), (("", tuple(used)),)),
         tuple(
-            (Cell(what), *(Cell(found[name][what], commands=made[name]) for name in found))
-            for what in next(iter(found.values()), {})
+            (Cell(what), *(Cell(used[column][what], commands=made[column]) for column in used))
+            for what in next(iter(used.values()), {})
         ),
-        "The runs of the main table with MinLoss; all seeds have the same settings.",
+        note,
     )
 
 
 def _conditions(record: Record, evaluation: Evaluation, sample: str) -> dict[str, str]:
     """Name of a condition -> what a run used."""
-    listed = LISTED.get(train_name(record) or "")
+    listed = (LISTED | {HARD_TRAIN: LISTED_IN_TRAINING}).get(train_name(record) or "")
     updates, batch = record.setting("first.updates"), record.setting("first.batch")
     return {
         "rules as input": "yes",

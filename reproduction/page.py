@@ -19,7 +19,7 @@ from reproduction.choosing import small_boards, small_sequences
 from reproduction.claims import METHOD, CheckedClaim, check_claims, measured, tally
 from reproduction.comparisons import seed_gains, significance, unique_training
 from reproduction.completion import completion, completion_by_solutions, completion_runs
-from reproduction.conditions import conditions
+from reproduction.conditions import conditions, hard_conditions
 from reproduction.controls import naive_authors, other_settings, repeated, second_phase
 from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
@@ -86,7 +86,7 @@ def objective_tables(grid: Grid) -> list[Table]:
 
 def hard_tables(grid: Grid, searches: Sequence[Searched] = ()) -> list[Table]:
     """Hard Sudokus."""
-    return [hard_sudokus(grid), hard_ratings(grid), search_table(searches)]
+    return [hard_sudokus(grid), hard_conditions(grid), hard_ratings(grid), search_table(searches)]
 
 
 def paper_tables(grid: Grid) -> list[Table]:

@@ -165,6 +165,7 @@ CLAIMS = {
     "without the checker in training or test, `sudoku-hard/minloss/equivariant` answers": lambda: none(
         "sudoku-hard/minloss/equivariant"
     ),
+    "| rules checker in training | no |": lambda: headline_without() and none("sudoku-hard/minloss/equivariant"),
     # ingredients.md and its captions
     "## Checker, revealed cells and burn-in": lambda: bool(CHECKED),
     "the rules checker, which adds the answer to the list; revealed cells": lambda: (

@@ -13,6 +13,7 @@ from oneofmany.recipes import recipe
 from oneofmany.report.grid import Grid
 from oneofmany.training.settings import to_json
 from report.records import fake_evaluation, fake_record
+from reproduction.conditions import hard_conditions
 from reproduction.experiments import experiments
 from reproduction.hard import hard_answer, hard_chart, hard_ratings, hard_sudokus, main_recipe, parameters
 from reproduction.other_papers import HARD_SUDOKU
@@ -112,6 +113,16 @@ def test_the_answer_is_of_one_trajectory_without_the_checker():
     wider = [hard_run("sudoku-hard/minloss/equivariant/windows", seed, dev=0.95) for seed in SEEDS]
     assert main_recipe(Grid.of([*grid.apart, *wider])) == "sudoku-hard/minloss/equivariant/windows"
     assert hard_answer(Grid.of([])) == ""
+
+
+def test_what_the_numbers_used():
+    table = hard_conditions(hard_grid())
+    used = {row[0].text: row[1].text for row in table.rows}
+    assert used["rules checker in training"] == used["rules checker at test time"] == "no"
+    assert used["listed solutions per training query"] == "up to 5"
+    assert (used["steps at test time"], used["starts"]) == ("1024", "1")
+    assert used["training"] == f"{recipe(HARD).first.updates:,} updates x 512 queries"
+    assert not hard_conditions(Grid.of([])).rows
 
 
 def test_the_figure_has_a_line_for_every_seed():
