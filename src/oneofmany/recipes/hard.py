@@ -47,10 +47,16 @@ def hard_recipes() -> list[Recipe]:
         *made.values(),
         *(Recipe(hard(objective, checker=True), *DATA) for objective in CHOOSING),
         *(made["minloss"].changed(name, fields) for name, fields in changes.items()),
-        # 16x16 has no rating; smaller batches, since a board has 4,096 choices instead of 729.
+        # 16x16 has no rating; fewer updates and smaller batches, since a board has 4,096 choices instead of 729.
         made["minloss"].changed(
             "size-16",
-            {"curriculum": None, "first.sampling": "uniform", "first.batch": 128},
+            {
+                "curriculum": None,
+                "first.sampling": "uniform",
+                "first.batch": 128,
+                "first.updates": 3_000,
+                "evaluate_every": 300,
+            },
             train="sudoku-size-16-train",
             dev="sudoku-size-16-dev",
         ),
