@@ -28,6 +28,8 @@ TOGETHER = 8
 """Cells that are removed at once while most of them are given."""
 AT_ONCE = 128
 """Puzzles that are made together."""
+AT_LEAST = 16
+"""If fewer queries are missing, several puzzles are made for each, and the first that fits is taken."""
 TRIES = 8
 """Givens that are tried to make an MS query of a puzzle."""
 FRUITLESS = 10
@@ -113,7 +115,8 @@ class LargeSource:
         missing = rng.permutation(np.repeat(np.arange(len(quotas)), quotas))
         parts, made, fruitless, wanted = [], 0, 0, len(missing)
         while len(missing):
-            kinds, rest = missing[:AT_ONCE], missing[AT_ONCE:]
+            wants, rest = missing[:AT_ONCE], missing[AT_ONCE:]
+            kinds = np.resize(wants, max(len(wants), AT_LEAST))
             several, givens = kinds % 2 == 1, self.low + kinds // 2
             grids = self._grids(len(kinds), rng)
             query = remove_givens(self.problem, grids, givens + several, rng)
@@ -121,10 +124,12 @@ class LargeSource:
             rows = np.flatnonzero(fits & several)
             query[rows], fits[rows] = _without_a_given(self.problem, query[rows], rng)
             fits[fits] = distinct(query[fits])
-            parts.append((query[fits], grids[fits]))
-            made, missing = made + int(fits.sum()), np.concatenate([rest, kinds[~fits]])
+            filled, first = np.unique(np.flatnonzero(fits) % len(wants), return_index=True)
+            taken = np.flatnonzero(fits)[first]
+            parts.append((query[taken], grids[taken]))
+            made, missing = made + len(taken), np.concatenate([rest, np.delete(wants, filled)])
             self.tell("queries", made, wanted)
-            fruitless = 0 if fits.any() else fruitless + 1
+            fruitless = 0 if len(taken) else fruitless + 1
             if fruitless == FRUITLESS:
                 raise ValueError(
                     f"givens: only {made:,} of {wanted:,} queries of size {self.problem.size} were found, the next "
