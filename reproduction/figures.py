@@ -20,6 +20,7 @@ from reproduction.curves import our_charts
 from reproduction.given_rules import given_rules_chart
 from reproduction.hard import hard_chart
 from reproduction.ingredients import alike_chart, factorial_chart
+from reproduction.large_boards import large_chart
 from reproduction.ours import MAIN_OBJECTIVE, headline, reproduced
 from reproduction.pronunciations import pronunciations_chart
 from reproduction.runs import CHECKER_VARIANT, OUR_VARIANT, ours
@@ -56,7 +57,7 @@ def page_charts(grid: Grid, searches: Sequence[Searched] = ()) -> list[Chart]:
     """The figures that pages of the docs show; those without numbers are left out."""
     charts = [reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid)]
     charts += [factorial_chart(grid), alike_chart(grid), given_rules_chart(grid), pronunciations_chart(grid)]
-    charts += [hard_chart(grid), search_figure(searches)]
+    charts += [hard_chart(grid), search_figure(searches), large_chart(grid)]
     return [chart for chart in charts if chart]
 
 

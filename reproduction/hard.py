@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -54,21 +55,31 @@ class Way(NamedTuple):
         return f"{how}, {self.steps:,} steps"
 
 
-def runs_by_way(grid: Grid) -> dict[str, dict[Way, dict[str, Runs]]]:
-    """Recipe -> way -> test set -> runs, of 9x9 networks that were tested on extreme Sudokus; hard recipes first."""
+def runs_by_way(
+    grid: Grid, wanted: Collection[str] = tuple(RATINGS), needed: Collection[str] = ()
+) -> dict[str, dict[Way, dict[str, Runs]]]:
+    """Recipe -> way -> test set -> runs, of networks for Sudoku on the wanted test sets; hard recipes first.
+
+    ``needed`` are test sets of which a recipe must have one, by default any that is wanted.
+    """
     found: dict[str, dict[Way, dict[str, Runs]]] = {}
     for record in (one for one in distinct(grid) if one.task == "sudoku"):
         for evaluation in record.evaluations.values():
             usual = evaluation.choose == "residual" and evaluation.patience is None and evaluation.seed == 0
-            if evaluation.data.name in RATINGS and evaluation.steps and usual:
+            if evaluation.data.name in wanted and evaluation.steps and usual:
                 way = Way(evaluation.steps, evaluation.starts)
                 tests = found.setdefault(record.recipe, {}).setdefault(way, {})
                 tests[evaluation.data.name] = [*tests.get(evaluation.data.name, ()), (record, evaluation)]
     return {
         recipe: dict(sorted(ways.items(), key=lambda item: (item[0].starts, item[0].steps)))
         for recipe, ways in sorted(found.items(), key=lambda item: (not item[0].startswith(HARD), item[0]))
-        if any(test in tests for tests in ways.values() for test in OURS)
+        if any(test in tests for tests in ways.values() for test in needed or wanted)
     }
+
+
+def by_extreme(grid: Grid) -> dict[str, dict[Way, dict[str, Runs]]]:
+    """As ``runs_by_way``, of networks that were tested on extreme Sudokus."""
+    return runs_by_way(grid, needed=OURS)
 
 
 def parameters(record: Record) -> int:
@@ -84,7 +95,7 @@ def _parameters(network: NetworkSettings) -> int:
 def hard_sudokus(grid: Grid) -> Table:
     """Our networks on our extreme test sets with parameters and minutes, and the published numbers of others."""
     rows: list[tuple[Cell, ...]] = []
-    for ways in runs_by_way(grid).values():
+    for ways in by_extreme(grid).values():
         for way, tests in ways.items():
             for test, name in OURS.items():
                 if runs := tests.get(test, ()):
@@ -134,7 +145,7 @@ def _minutes(records: list[Record]) -> Cell:
 
 def hard_ratings(grid: Grid) -> Table:
     """The same networks by the rating of the puzzles, and on the test sets of the other tables."""
-    rows, found = [], runs_by_way(grid)
+    rows, found = [], by_extreme(grid)
     measured = {test for ways in found.values() for tests in ways.values() for test in tests}
     shown = {test: name for test, name in RATINGS.items() if test in measured}
     for recipe, ways in found.items():
@@ -172,7 +183,7 @@ def hard_ratings(grid: Grid) -> Table:
 def main_recipe(grid: Grid) -> str | None:
     """The hard recipe without the checker in training that dev prefers; None without one."""
     means = {}
-    for recipe, ways in runs_by_way(grid).items():
+    for recipe, ways in by_extreme(grid).items():
         records = list({r.seed: r for tests in ways.values() for runs in tests.values() for r, _ in runs}.values())
         mean = over_dev(records, "overall")
         comparable = recipe.startswith(HARD) and records[0].data["dev"].name == DEV
@@ -208,7 +219,7 @@ def hard_chart(grid: Grid) -> Chart | None:
 def hard_answer(grid: Grid) -> str:
     """Accuracy of one trajectory on our extreme sets, with parameters and minutes; empty without runs."""
     recipe = main_recipe(grid)
-    ways = {} if recipe is None else runs_by_way(grid)[recipe]
+    ways = {} if recipe is None else by_extreme(grid)[recipe]
     one = {way: tests for way, tests in ways.items() if way.starts == 1 and EXTREME in tests}
     if not one:
         return ""

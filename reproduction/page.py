@@ -29,6 +29,7 @@ from reproduction.given_rules import given_rules
 from reproduction.graphs import graph_tables
 from reproduction.hard import hard_ratings, hard_sudokus
 from reproduction.ingredients import alike, factorial, factorial_effects, factorial_steps, listed_checker
+from reproduction.large_boards import large_boards
 from reproduction.literal import literal_charts, literal_runs, literal_tests
 from reproduction.networks import network_effects, networks
 from reproduction.ours import each_run, fixed_givens, main_table, objectives, same_queries
@@ -86,7 +87,7 @@ def objective_tables(grid: Grid) -> list[Table]:
 
 def hard_tables(grid: Grid, searches: Sequence[Searched] = ()) -> list[Table]:
     """Hard Sudokus."""
-    return [hard_sudokus(grid), hard_conditions(grid), hard_ratings(grid), search_table(searches)]
+    return [hard_sudokus(grid), hard_conditions(grid), hard_ratings(grid), search_table(searches), large_boards(grid)]
 
 
 def paper_tables(grid: Grid) -> list[Table]:

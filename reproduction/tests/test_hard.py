@@ -16,6 +16,7 @@ from report.records import fake_evaluation, fake_record
 from reproduction.conditions import hard_conditions
 from reproduction.experiments import experiments
 from reproduction.hard import hard_answer, hard_chart, hard_ratings, hard_sudokus, main_recipe, parameters
+from reproduction.large_boards import OWN, large_boards, large_chart
 from reproduction.other_papers import HARD_SUDOKU
 from reproduction.ours import main_table
 from reproduction.page import paper_tables
@@ -242,3 +243,31 @@ def test_pages_are_filled_from_files(tmp_path):
     (tmp_path / FOLDER / "one.json").write_text("{}")
     with pytest.raises(FileError, match="does not hold a search"):
         read_searches(tmp_path)
+
+
+def large_run(name, seed, train, shares):
+    """A made-up run with an accuracy on boards with each number of givens."""
+    found = {
+        test: evaluation(f"{name}/{seed}", test, share)
+        for test, share in ((f"sudoku-size-{size}-givens-{givens}-test", share) for size, givens, share in shares)
+    }
+    data = {"train": DataInfo(train, "a", 100), "dev": DataInfo("sudoku-size-16-dev", "b", 100)}
+    record = fake_record(name, seed, found, dev=0.9, network="equivariant", task="sudoku", data=data)
+    return replace(record, settings=to_json(recipe(name)), apart="experiments/hard")
+
+
+def test_larger_boards_by_the_number_of_givens():
+    nine = [large_run(HARD, seed, "sudoku-hard-train", [(16, 96, 60 + seed % 2), (25, 380, 50)]) for seed in SEEDS]
+    own = large_run(f"{HARD}/size-16", 42, OWN, [(16, 96, 90), (16, 144, 99)])
+    table = large_boards(Grid.of([*nine, own]))
+    names = [column.full_name for column in table.columns]
+    first, second = (dict(zip(names, texts(row), strict=True)) for row in table.rows)
+    assert (first["network"], first["trained on"], first["seeds"]) == (HARD, "9x9", "3")
+    assert first["16x16, givens of 256 96"].startswith("60.33 [")
+    assert first["25x25, givens of 625 380"].startswith("50.00 [")
+    assert first["16x16, givens of 256 144"] == ""
+    assert (second["trained on"], second["16x16, givens of 256 144"][:5]) == ("16x16", "99.00")
+    chart = large_chart(Grid.of([*nine, own]))
+    assert all(f"trained on {size}" in chart.svg for size in ("9x9", "16x16"))
+    assert large_chart(Grid.of([])) is None
+    assert not hard_ratings(Grid.of([*nine, own])).rows  # not on extreme Sudokus

@@ -1,0 +1,86 @@
+"""Large Sudokus: accuracy by the number of givens, of networks trained on 9x9 and on 16x16."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from oneofmany.data.benchmark import LARGE
+from oneofmany.evaluation.record import Record
+from oneofmany.pictures.lines import Line, draw_lines, legend_room
+from oneofmany.pictures.searches import STYLES
+from oneofmany.pictures.themes import Chart
+from oneofmany.report.cells import accuracy_cell, count_cell
+from oneofmany.report.grid import Grid, commands_of, summary_of
+from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.hard import runs_by_way
+from reproduction.ours import INTERVALS
+
+TESTS = {
+    name: (int(size), int(givens))
+    for name, (_, _, size, _, givens, _) in ((name, name.split("-")) for name in LARGE if "-givens-" in name)
+}
+"""Test set -> rows of the board, and givens."""
+SIZES = sorted({size for size, _ in TESTS.values()})
+OWN = "sudoku-size-16-train"
+
+
+def large_boards(grid: Grid) -> Table:
+    """Accuracy on 16x16 and 25x25 by the number of givens."""
+    rows = []
+    for recipe, ways in runs_by_way(grid, TESTS).items():
+        for way, tests in ways.items():
+            cells = [accuracy_cell(tests[test], "overall") if test in tests else Cell() for test in TESTS]
+            records = [record for runs in tests.values() for record, _ in runs]
+            seeds = count_cell(len({record.seed for record in records}))
+            rows.append((Cell(recipe), Cell(trained_on(records[0])), Cell(str(way)), *cells, seeds))
+    by_size = [
+        (f"{size}x{size}, givens of {size**2}", [str(givens) for other, givens in TESTS.values() if other == size])
+        for size in SIZES
+    ]
+    return Table(
+        "large-boards",
+        "Large Sudokus by the number of givens: accuracy in %",
+        (*columns(("network", "trained on", "answers"), by_size), Column("seeds")),
+        tuple(rows),
+        f"{INTERVALS} One seed: Wilson's interval over the queries. Half of the queries have several solutions. "
+        "No checker in training or test.",
+        labels=3,
+    )
+
+
+def trained_on(record: Record) -> str:
+    """The size of the boards in training."""
+    return "16x16" if record.data["train"].name == OWN else "9x9"
+
+
+def large_chart(grid: Grid) -> Chart | None:
+    """Accuracy on 16x16 against the number of givens, a line for every network; one trajectory."""
+    lines, records = [], []
+    for recipe, ways in runs_by_way(grid, TESTS).items():
+        way, tests = next(iter(ways.items()))
+        points = []
+        for test, runs in tests.items():
+            size, givens = TESTS[test]
+            found = summary_of(runs, "overall")
+            if size == SIZES[0] and found is not None and way.starts == 1:
+                points.append((float(givens), found.mean, *_cut(found.low, found.high)))
+                records += [record for record, _ in runs]
+        if points:
+            label = f"trained on {trained_on(records[-1])}: {recipe}"
+            lines.append(Line(label, "minloss", sorted(points), *STYLES[len(lines)]))
+    if not lines:
+        return None
+    places = sorted({givens for size, givens in TESTS.values() if size == SIZES[0]})
+    return Chart(
+        "large-boards",
+        "16x16 Sudokus: accuracy by the number of givens",
+        "Accuracy of one trajectory on 1,000 Sudokus of 256 cells for every number of givens.",
+        partial(draw_lines, panels=[("", lines)], xlabel="givens", ticks={float(n): str(n) for n in places}),
+        commands_of(records),
+        size=(4.8, 2.9 + legend_room([("", lines)])),
+    )
+
+
+def _cut(low: float | None, high: float | None) -> tuple[float | None, float | None]:
+    """An interval inside 0 to 100."""
+    return (None, None) if low is None or high is None else (max(0.0, low), min(100.0, high))
