@@ -23,6 +23,7 @@ from reproduction.ours import INTERVALS
 from reproduction.paired import distinct, of_recipe
 
 EXTREME, EXTREME_MS, FIRST = "sudoku-extreme-test", "sudoku-extreme-ms-test", "sudoku-test"
+PAIRS = "sudoku-pairs-test"
 OURS = {EXTREME: "our extreme set, one solution", EXTREME_MS: "our extreme set, several solutions"}
 """Test set -> its name for readers."""
 THEIRS = "Sudoku-Extreme"
@@ -34,6 +35,7 @@ RATINGS = {
     "sudoku-hard-test": "10 to 1000",
     EXTREME: "extreme",
     EXTREME_MS: "extreme, MS",
+    PAIRS: "after pairs at least 100",
     FIRST: "first",
     "sudoku-fresh-test": "fresh",
 }
@@ -230,6 +232,7 @@ def hard_answer(grid: Grid) -> str:
     for test, words in (
         (EXTREME, "of our {:,} extreme Sudokus"),
         (EXTREME_MS, "of the {:,} with several solutions"),
+        (PAIRS, "of the {:,} that are hardest after pairs"),
         (FIRST, "of the {:,} Sudokus of the first test set"),
     ):
         if (runs := one[way].get(test)) and (found := summary_of(runs, "overall")) is not None:

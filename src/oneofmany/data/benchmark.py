@@ -68,6 +68,8 @@ HARD: dict[str, Callable[..., Dataset]] = {
     "sudoku-extreme-dev": partial(build_hard_sudoku, 1_000, "dev", (120, 2000), seed=7, ms_queries=0),
     "sudoku-extreme-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=4, ms_queries=0),
     "sudoku-extreme-ms-test": partial(build_hard_sudoku, 2_000, "test", (120, 2000), seed=5, ms_queries=2_000),
+    "sudoku-pairs-dev": partial(build_hard_sudoku, 500, "dev", (100, 2000), seed=8, ms_queries=0, pairs=True),
+    "sudoku-pairs-test": partial(build_hard_sudoku, 1_000, "test", (100, 2000), seed=9, ms_queries=0, pairs=True),
     **{
         f"sudoku-rating-{low}-{high}-test": partial(build_hard_sudoku, 1_000, "test", (low, high), seed=seed)
         for seed, (low, high) in enumerate(((0, 10), (10, 30), (30, 100), (100, 300)), 11)
