@@ -30,14 +30,14 @@ def kernel_weights(
     kinds, widths = len(rule), (choice.shape[1], rule.shape[1] // 2, rule.shape[2] // 2)
     flat = torch.cat([choice.flatten(), update.flatten(), rule.flatten()]).to(torch.bfloat16)
     places, sizes = _fragments(widths, kinds, choice.device, resident)
-    forward, backward, answering, returning, totals = flat[places].split(sizes)
+    forward, backward, answering, returning, sums = flat[places].split(sizes)
     numbers = torch.cat([choice_bias, update_bias, readout]).float()
     return KernelWeights(
         forward,
         backward,
         answering.view(kinds, -1),
         returning.view(kinds, -1),
-        totals if resident else backward,
+        sums,
         numbers,
     )
 
@@ -53,14 +53,12 @@ def _fragments(widths: Widths, kinds: int, device: torch.device, resident: bool)
         fragments(H, D, update, 1, H, own_k=own),
         fragments(D, P, 0, 1, D),
     ]
-    backward, totals = (
-        [
-            fragments(P, D, 0, D, 1, own_k=of_k),
-            *(fragments(H, D, at, D, 1, own_k=of_k) for at in (P * D, (P + H) * D)),
-            fragments(D, H, update, H, 1, own_n=of_k),
-        ]
-        for of_k in (own, 8)
-    )
+    backward = [
+        fragments(P, D, 0, D, 1, own_k=own),
+        *(fragments(H, D, at, D, 1, own_k=own) for at in (P * D, (P + H) * D)),
+        fragments(D, H, update, H, 1, own_n=own),
+    ]
+    sums = [fragments(P + 2 * H, D, 0, D, 1, own_k=2)]
     halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
     if resident:
         told = [fragments(P, H, at + of, 2 * H, 1, own_n=4) for at in halves for of in (0, H)]
@@ -71,7 +69,7 @@ def _fragments(widths: Widths, kinds: int, device: torch.device, resident: bool)
     else:
         answering = [fragments(P, 2 * H, at, 2 * H, 1) for at in halves]
         returning = [fragments(2 * H, P, at, 1, 2 * H) for at in halves]
-    parts = [np.concatenate(part) for part in (forward, backward, answering, returning, totals if resident else [[]])]
+    parts = [np.concatenate(part) for part in (forward, backward, answering, returning, sums)]
     return torch.from_numpy(np.concatenate(parts).astype(np.int64)).to(device), [len(part) for part in parts]
 
 
