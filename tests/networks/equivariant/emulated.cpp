@@ -112,6 +112,8 @@ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsi
     meet();
 }
 
+void mma_half(float (&c)[4], unsigned a0, unsigned a1, unsigned b) { mma(c, a0, a1, 0, 0, b, 0); }
+
 // Lane l says where row l % 8 of part l / 8 is.
 void load_parts(unsigned (&x)[4], const void* row, bool transposed) {
     static const unsigned short* rows[LANES];
@@ -130,10 +132,10 @@ template <int BYTES> void copy_later(void* to, const void* from, bool there) {
 }
 void end_of_copies() {}
 template <int left> void wait_for_copies() {}
-unsigned doubled(unsigned x, int at) {
-    const unsigned low = x >> 8 * at & 255, high = x >> 8 * (at + 1) & 255;
-    return low * 0x101 | high * 0x1010000;
+unsigned masks(unsigned x, int at) {
+    return (x >> (8 * at + 7) & 1 ? 0xffffu : 0) | (x >> (8 * at + 15) & 1 ? 0xffff0000u : 0);
 }
+void prefetch(const void*) {}
 template <typename T> T load_again(const T* from) { return *from; }
 template <typename T> void store_again(T* to, T x) { *to = x; }
 template <typename T> void store_once(T* to, T x) { *to = x; }

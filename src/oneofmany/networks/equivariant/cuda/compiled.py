@@ -52,13 +52,31 @@ class KernelWeights:
 
 
 @dataclass(frozen=True, eq=False)
+class WholeQueries:
+    """The rules as blocks with whole queries read them.
+
+    Args:
+        near: int16 [G, W], the members of every rule, -1 for padding.
+        links: int32 [C, 4], the rules that a choice hears.
+        shares: bfloat16 [4], the share of every link; 0 for padding.
+        slots: int32 [C, 4], a choice's rules and, in the highest 4 bits, its slot there, or 14 for padding.
+        givers: int16 [G, I], the choices that hear a rule, -1 for padding.
+        scales: float32 [G], their share.
+    """
+
+    near: Tensor
+    links: Tensor
+    shares: Tensor
+    slots: Tensor
+    givers: Tensor
+    scales: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class KernelTables:
     """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind.
 
-    These are for blocks with whole queries, and not made for a structure per query: ``near`` int16 [G, W], the members,
-    -1 for padding; ``links`` int32 [C, D, 2], a choice's rules and their shares, which are float32; ``slots`` int32
-    [C, D, 2], a choice's rules and, in each of 8 nibbles, its slot there, or 14 for padding. ``whole`` is 1 if every
-    choice has the same number of rules, at most 4, all with share 1.
+    ``whole`` is for blocks with whole queries, or None.
     """
 
     members: Tensor
@@ -67,10 +85,7 @@ class KernelTables:
     slot: Tensor
     spread: Tensor
     gather: Tensor
-    near: Tensor
-    links: Tensor
-    slots: Tensor
-    whole: int
+    whole: WholeQueries | None
     counts: tuple[tuple[int, int], ...]
 
 

@@ -35,6 +35,12 @@ __device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, uns
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
+// The same with half of the columns of the first factor: rows of a0, then those of a1.
+__device__ __forceinline__ void mma_half(float (&c)[4], unsigned a0, unsigned a1, unsigned b) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(b));
+}
+__device__ __forceinline__ void prefetch(const void* from) { asm volatile("prefetch.global.L2 [%0];" :: "l"(from)); }
 // The matrix units' layout of four parts of 8 x 8 numbers, each of them transposed: a lane says where 16 bytes of one row are.
 __device__ __forceinline__ void load_parts(unsigned (&x)[4], const void* row, bool transposed) {
     const unsigned at = (unsigned)__cvta_generic_to_shared(row);
@@ -60,8 +66,12 @@ template <int left> __device__ __forceinline__ void wait_for_copies() { asm vola
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
 template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
 template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
-// Bytes `at` and `at` + 1, each twice.
-__device__ __forceinline__ unsigned doubled(unsigned x, int at) { return __byte_perm(x, 0, at ? 0x3322 : 0x1100); }
+// All ones or zeros by the highest bits of bytes `at` and `at` + 1, each twice.
+__device__ __forceinline__ unsigned masks(unsigned x, int at) {
+    unsigned y;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(y) : "r"(x), "r"(at ? 0xbbaa : 0x9988));
+    return y;
+}
 // Of two packed numbers each; `above` gives all ones or zeros.
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;

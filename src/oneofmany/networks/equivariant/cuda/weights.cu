@@ -17,24 +17,32 @@ struct Stage {
 };
 
 // Where 8 columns of a row are: neighbouring rows have them in different banks.
-template <int W> __device__ int place_in(int row, int chunk) {
-    constexpr int swapped = W % 64 == 0 ? 7 : W % 32 == 0 ? 3 : 1;
-    return row * W + 8 * (chunk ^ (row & swapped));
-}
+template <int W> constexpr int SWAPPED = W % 64 == 0 ? 7 : W % 32 == 0 ? 3 : 1;
+template <int W> __device__ int place_in(int row, int chunk) { return row * W + 8 * (chunk ^ (row & SWAPPED<W>)); }
 
+
+// Neighbouring threads copy what is next to each other, and every one the same columns of all its rows.
 template <int W> __device__ void copy_rows(unsigned short* to, const unsigned short* from, long long first, long long rows) {
-    for (int i = thread(); i < SPAN * W / 8; i += 32 * SUM_WARPS) {
-        const int row = i / (W / 8), chunk = i % (W / 8);
-        const bool there = first + row < rows;
-        copy_later<16>(to + place_in<W>(row, chunk), from + (there ? (first + row) * W + 8 * chunk : 0), there);
-    }
+    constexpr int GROUP = SWAPPED<W> + 1, AT_ONCE = 32 * SUM_WARPS / GROUP;
+    const int row = thread() / GROUP, chunk = thread() % GROUP;
+    to += place_in<W>(row, chunk);
+    from += (first + row) * W + 8 * chunk;
+    #pragma unroll
+    for (int i = 0; i < (SPAN + AT_ONCE - 1) / AT_ONCE; i++)
+        if (AT_ONCE <= SPAN || row < SPAN) {
+            const bool there = first + row + i * AT_ONCE < rows;
+            #pragma unroll
+            for (int k = 0; k < W / 8; k += GROUP)
+                copy_later<16>(to + i * AT_ONCE * W + 8 * k, there ? from + (long long)i * AT_ONCE * W + 8 * k : from, there);
+        }
 }
 
-// 16 rows and 16 columns; the four parts of 8 x 8 are in the order of a first factor, transposed or not.
-template <int W> __device__ void take(unsigned (&x)[4], const unsigned short* from, int row, int column, int lane, bool transposed) {
+// 16 rows and 16 columns, as a first factor of a product or, transposed, as a first or a second one.
+enum Factor { AS_IT_IS, FIRST, SECOND };
+template <int W, Factor as> __device__ void take(unsigned (&x)[4], const unsigned short* from, int row, int column, int lane) {
     const int low = lane / 8 % 2, high = lane / 16;
-    const int at = row + lane % 8 + 8 * (transposed ? high : low), chunk = column / 8 + (transposed ? low : high);
-    load_parts(x, from + place_in<W>(at, chunk), transposed);
+    const int at = row + lane % 8 + 8 * (as == FIRST ? high : low), chunk = column / 8 + (as == FIRST ? low : high);
+    load_parts(x, from + place_in<W>(at, chunk), as != AS_IT_IS);
 }
 
 // The sum of rows of two matrices, [16 columns of the first, N columns of the second] and, last, [16, 1]: of the first alone.
@@ -47,8 +55,8 @@ struct Products {
     __device__ void add(const unsigned (&a)[4], const unsigned (&b)[WIDEST / 16][4], unsigned one) {
         #pragma unroll
         for (int n = 0; n < WIDEST / 16; n++) {
-            mma(v[2 * n], a[0], a[1], a[2], a[3], b[n][0], b[n][2]);
-            mma(v[2 * n + 1], a[0], a[1], a[2], a[3], b[n][1], b[n][3]);
+            mma(v[2 * n], a[0], a[1], a[2], a[3], b[n][0], b[n][1]);
+            mma(v[2 * n + 1], a[0], a[1], a[2], a[3], b[n][2], b[n][3]);
         }
         mma(v[WIDEST / 8], a[0], a[1], a[2], a[3], one, one);
     }
@@ -133,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
         if (step < steps)
             #pragma unroll 1
             for (int k = 0; k < SPAN; k += 16) {
-                unsigned a[4], b[WIDEST / 16][4] = {};
+                unsigned a[4], b[WIDEST / 16][4];
                 #pragma unroll
                 for (int i = 0; i < PARTS_OF_WARP; i++) {
                     const int part = warp * PARTS_OF_WARP + i;
@@ -142,10 +150,11 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                     if (i == 0 || part == PARTS_OF_OWN)
                         #pragma unroll
                         for (int n = 0; n < WIDEST / 16; n++)
-                            if (own && n < D / 16) take<D>(b[n], s.seen, k, 16 * n, lane, true);
-                            else if (!own && n < H / 16) take<H>(b[n], s.hidden, k, 16 * n, lane, true);
-                    if (own) take<OUT>(a, s.own, k, 16 * part, lane, true);
-                    else take<D>(a, s.moved, k, 16 * (part - PARTS_OF_OWN), lane, true);
+                            if (own && n < D / 16) take<D, SECOND>(b[n], s.seen, k, 16 * n, lane);
+                            else if (D == H || (!own && n < H / 16)) take<H, SECOND>(b[n], s.hidden, k, 16 * n, lane);
+                            else b[n][0] = b[n][1] = b[n][2] = b[n][3] = 0;
+                    if (own) take<OUT, FIRST>(a, s.own, k, 16 * part, lane);
+                    else take<D, FIRST>(a, s.moved, k, 16 * (part - PARTS_OF_OWN), lane);
                     products[i].add(a, b, one);
                 }
             }
@@ -157,15 +166,15 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                 const float* d = s.of_logits + 16 * tile + 2 * t;
                 const unsigned low = g < 2 ? in_two(d[0], d[1], g) : 0, high = g < 2 ? in_two(d[8], d[9], g) : 0;
                 unsigned b[4];
-                take<D>(b, s.seen, 16 * tile, 16 * columns, lane, true);
-                mma(read[0], low, 0, high, 0, b[0], b[2]);
-                mma(read[1], low, 0, high, 0, b[1], b[3]);
+                take<D, SECOND>(b, s.seen, 16 * tile, 16 * columns, lane);
+                mma(read[0], low, 0, high, 0, b[0], b[1]);
+                mma(read[1], low, 0, high, 0, b[2], b[3]);
             }
             if (step < steps)
                 #pragma unroll
                 for (int k = 0; k < OUT / 16; k++) {
                     unsigned a[4];
-                    take<OUT>(a, s.own, 16 * tile, 16 * k, lane, false);
+                    take<OUT, AS_IT_IS>(a, s.own, 16 * tile, 16 * k, lane);
                     mma(asked[i][0], a[0], a[1], a[2], a[3], w[k].x, w[k].y);
                     mma(asked[i][1], a[0], a[1], a[2], a[3], w[k].z, w[k].w);
                 }
