@@ -526,41 +526,46 @@ __device__ void back_to_units(
 }
 
 // What the choices of every rule hand back for one half (0 gates, 1 values) of its answer, times their share. A warp takes
-// 32 units of 16 rules at a time.
+// 16 rules at a time, a lane 8 of every 32 units.
 __device__ void sum_members(
     const char* units, char* to, const short* givers, const float* scales, int width, const Part* parts,
     unsigned short* grad_answers, const Group& group, int G, int half, int step, int steps
 ) {
     constexpr int COLUMNS = (H + 31) / 32;
-    const int lane = thread() % 32;
-    const unsigned unit = unit_matrix(lane, ONE);
-    for (int i = thread() / 32; i < tiles_of(G, group.queries) * COLUMNS; i += threads() / 32) {
-        const Place p = place_of(i / COLUMNS, 0, G, group.queries);
-        const int first = i % COLUMNS * 32 + 8 * p.t;
-        float sum[2][2][4] = {};
+    const unsigned unit = unit_matrix(thread() % 32, ONE);
+    for (int tile = thread() / 32; tile < tiles_of(G, group.queries); tile += threads() / 32) {
+        const Place p = place_of(tile, 0, G, group.queries);
+        float sum[2][COLUMNS][2][4] = {};
         #pragma unroll 3
         for (int s = 0; s < width; s++)
             #pragma unroll
             for (int r = 0; r < 2; r++) {
                 const int member = givers[p.item[r] * width + s];
-                uint4 x = make_uint4(0, 0, 0, 0);
-                if (member >= 0 && first < H)
-                    x = *reinterpret_cast<const uint4*>(units + spot_of_units(member * group.queries + p.query[r], 2 * first));
-                mma_half(sum[r][0], x.x, x.y, unit);
-                mma_half(sum[r][1], x.z, x.w, unit);
+                const int at = spot_of_units(member * group.queries + p.query[r], 16 * p.t);
+                #pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    uint4 x = make_uint4(0, 0, 0, 0);
+                    if (member >= 0 && 8 * p.t < H) x = *reinterpret_cast<const uint4*>(units + (at ^ 64 * c));
+                    mma_half(sum[r][c][0], x.x, x.y, unit);
+                    mma_half(sum[r][c][1], x.z, x.w, unit);
+                }
             }
         #pragma unroll
         for (int r = 0; r < 2; r++) {
-            if (!p.inside[r] || first >= H) continue;
+            if (!p.inside[r] || 8 * p.t >= H) continue;
             const float scale = scales[p.item[r]];
-            const float(&of)[2][4] = sum[r];
-            const uint4 all = make_uint4(
-                pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
-                pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
-            );
-            *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * (half * H + first))) = all;
             const long long kept = group.kept(parts, p.item[r], p.query[r], step, steps);
-            store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + half * H + first), all);
+            #pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                const float(&of)[2][4] = sum[r][c];
+                const uint4 all = make_uint4(
+                    pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
+                    pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
+                );
+                const int column = half * H + 32 * c + 8 * p.t;
+                *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * column)) = all;
+                store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + column), all);
+            }
         }
     }
 }
@@ -653,14 +658,12 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             }
             synchronise();
             char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
+            sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 1, step, steps);
             Slice<H> given;
             for (int pair = warp; pair < kinds * PARTS || pair == warp; pair += warps) {
                 const Part part = parts[pair < kinds * PARTS ? pair / PARTS : 0];
                 given.load(returning, part.kind * PARTS + pair % PARTS, lane);
-                if (pair == warp) {  // the weights arrive meanwhile
-                    sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 1, step, steps);
-                    synchronise();
-                }
+                if (pair == warp) synchronise();  // the weights arrive meanwhile
                 if (pair < kinds * PARTS) answer_rules<H, P>(given, of_rule, to, part, pair % PARTS, group);
             }
             synchronise();
