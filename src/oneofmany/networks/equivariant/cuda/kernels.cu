@@ -73,6 +73,11 @@ __device__ __forceinline__ unsigned masks(unsigned x, int at) {
     return y;
 }
 // Of two packed numbers each; `above` gives all ones or zeros.
+__device__ __forceinline__ unsigned less(unsigned a, unsigned b) {  // a - b
+    unsigned x;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(x) : "r"(b), "r"(0xbf80bf80), "r"(a));
+    return x;
+}
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;
     asm("max.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
@@ -155,6 +160,12 @@ template <int W> struct Packed {
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y;
                 }
             }
+    }
+    // Registers that are stored together are no neighbours in products. With a 0 that the compiler does not know, they change
+    // places here, and not in every product.
+    __device__ void rearrange(unsigned nothing) {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++) v[n][0] ^= nothing, v[n][1] ^= nothing;
     }
     template <bool once = false> __device__ void store(unsigned short* to, const Place& p, int stride) const {
         constexpr int pairs = OWN<W> / 2;

@@ -439,13 +439,14 @@ __device__ void back_to_moved(
     Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2], const unsigned short* x,
     const unsigned short* query, const Place& p
 ) {
-    Packed<D> seen, asked;
-    seen.load<true>(x, p.row, D, p.t);
+    Packed<D> state, asked;
+    state.load<true>(x, p.row, D, p.t);
     asked.load<true>(query, p.row, D, p.t);
-    auto made = [&](int n, int i) {
-        const unsigned a = seen.v[n][i / 2], b = asked.v[n][i / 2];
-        return i % 2 ? high_half(a) - high_half(b) : low_half(a) - low_half(b);
-    };
+    #pragma unroll
+    for (int n = 0; n < D / 8; n++)
+        #pragma unroll
+        for (int r = 0; r < 2; r++) state.v[n][r] = less(state.v[n][r], asked.v[n][r]);
+    auto made = [&](int n, int i) { return i % 2 ? high_half(state.v[n][i / 2]) : low_half(state.v[n][i / 2]); };
     float sums[2], products[2];
     #pragma unroll
     for (int n = 0; n < D / 8; n++)
@@ -453,21 +454,25 @@ __device__ void back_to_moved(
         for (int i = 0; i < 4; i++) grad.v[n][i] += of_logits[i / 2] * readout[column<D>(n, p.t, i % 2)];
     row_sums<D>(sums, [&](int n, int i) { return grad.v[n][i]; });
     row_sums<D>(products, [&](int n, int i) { return grad.v[n][i] * made(n, i); });
+    float mean[2], along[2];
+    #pragma unroll
+    for (int r = 0; r < 2; r++) mean[r] = sums[r] / D * of_scale[r], along[r] = products[r] / D * of_scale[r];
     #pragma unroll
     for (int n = 0; n < D / 8; n++)
         #pragma unroll
         for (int i = 0; i < 4; i++)
-            grad.v[n][i] = (grad.v[n][i] - sums[i / 2] / D - made(n, i) * (products[i / 2] / D)) * of_scale[i / 2];
+            grad.v[n][i] = grad.v[n][i] * of_scale[i / 2] - mean[i / 2] - made(n, i) * along[i / 2];
 }
 
 // Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory too.
 __device__ void back_to_units(
     Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, unsigned short* hidden,
-    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p
+    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p, unsigned nothing
 ) {
     constexpr int OUT = P + 2 * H;
-    const Packed<D> moved = grad.packed();
+    Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
+    moved.rearrange(nothing);
     uint4 next[2];
     #pragma unroll
     for (int r = 0; r < 2; r++) next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
@@ -496,10 +501,10 @@ __device__ void back_to_units(
                 for (int j = 0; j < 2; j++) {
                     const float g = j ? high_half(of_gates) : low_half(of_gates);
                     const float v = j ? high_half(of_values) : low_half(of_values);
-                    const float opened = sigmoid(g), d = back[n][2 * r + j];
-                    h[j] = g * opened * v;
-                    dg[j] = d * v * opened * (1 + g * (1 - opened));
-                    dv[j] = d * g * opened;
+                    const float opened = sigmoid(g), swish = g * opened, d = back[n][2 * r + j];
+                    h[j] = swish * v;
+                    dg[j] = d * v * (opened + swish - swish * opened);
+                    dv[j] = d * swish;
                 }
                 made[n][r] = pack(h[0], h[1]);
                 gates[n][r] = pack(dg[0], dg[1]);
@@ -633,7 +638,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, x + (step + 1) * rows * D, query, p);
                 back_to_units(
                     grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, hidden + step * rows * H,
-                    grad_own + step * rows * (P + 2 * H), of_choice, near, p
+                    grad_own + step * rows * (P + 2 * H), of_choice, near, p, steps >> 31
                 );
                 store_state(grad, between, stays + tile, lane);
             }
