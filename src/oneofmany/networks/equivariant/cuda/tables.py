@@ -152,7 +152,8 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
     if len(of_links) > FOUR:
         return None
     rows = torch.cat(links + [links[0][:, :1]] * (FOUR - len(of_links)), 1)
-    slots = F.pad(index + (torch.where(tables.slot.cpu() < 0, 14, tables.slot.cpu()).long() << 28), (0, FOUR - index.shape[1]), value=14 << 28)
+    own = torch.where(tables.slot < 0, 14, tables.slot).long().cpu()
+    slots = F.pad(index + (own << 28), (0, FOUR - index.shape[1]), value=14 << 28)
     of_rules = [[] for _ in range(len(tables.members))]
     for choice, (some, often) in enumerate(zip(index.tolist(), times.tolist(), strict=True)):
         for rule, number in zip(some, often, strict=True):
