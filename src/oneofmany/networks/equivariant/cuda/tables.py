@@ -130,9 +130,9 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
     A choice has at most four rules, and in every place of its list a rule of the same kind. All choices of a rule have
     the same share of its answer; one that has the share of two is there twice.
     """
-    index, shares = tables.rules.cpu(), tables.spread.weight.float().cpu()
-    if not tables.shared or index.shape[1] > FOUR:
+    if not tables.shared or tables.rules.shape[1] > FOUR:
         return None
+    index, shares = tables.rules.cpu(), tables.spread.weight.float().cpu()
     links, of_links, scales, times = [], [], [], torch.zeros_like(index)
     kind = torch.arange(len(tables.kinds)).repeat_interleave(torch.tensor([count for _, count in tables.kinds]))
     for number, (_, count) in enumerate(tables.kinds):
