@@ -1,4 +1,4 @@
-// Blocks of three warps on a CPU. The 32 lanes of a warp take turns, and meet at every operation of the whole warp. One
+// Blocks on a CPU, of three warps if a kernel does not need another number. The 32 lanes of a warp take turns, and meet at every operation of the whole warp. One
 // warp goes as far as it can before the next one begins: up to where the block synchronises.
 #include <ucontext.h>
 
@@ -21,9 +21,10 @@ uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
-constexpr int WARPS = 3, LANES = 32, THREADS = WARPS * LANES;
+constexpr int LANES = 32, MOST = 8 * LANES;
+int THREADS = 3 * LANES;
 int thread_now, block_now, blocks_now, left;
-ucontext_t contexts[THREADS], caller;
+ucontext_t contexts[MOST], caller;
 std::function<void()> kernel_now;
 alignas(16) unsigned char memory_of_block[1 << 18];
 
@@ -46,7 +47,7 @@ void run_thread() {
 }
 
 void launch(int blocks, std::function<void()> kernel) {
-    static std::vector<char> stacks(THREADS << 17);
+    static std::vector<char> stacks(MOST << 17);
     kernel_now = kernel;
     blocks_now = blocks;
     for (block_now = 0; block_now < blocks; block_now++) {
@@ -111,13 +112,34 @@ void mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsi
     meet();
 }
 
-unsigned doubled(unsigned x, int at) {
-    const unsigned low = x >> 8 * at & 255, high = x >> 8 * (at + 1) & 255;
-    return low * 0x101 | high * 0x1010000;
+void mma_half(float (&c)[4], unsigned a0, unsigned a1, unsigned b) { mma(c, a0, a1, 0, 0, b, 0); }
+
+// Lane l says where row l % 8 of part l / 8 is.
+void load_parts(unsigned (&x)[4], const void* row, bool transposed) {
+    static const unsigned short* rows[LANES];
+    rows[lane_now()] = static_cast<const unsigned short*>(row);
+    meet();
+    const int g = lane_now() / 4, t = lane_now() % 4;
+    for (int i = 0; i < 4; i++) {
+        const unsigned short** of = rows + 8 * i;
+        x[i] = transposed ? of[2 * t][g] | of[2 * t + 1][g] << 16 : of[g][2 * t] | of[g][2 * t + 1] << 16;
+    }
+    meet();
 }
+template <int BYTES> void copy_later(void* to, const void* from, bool there) {
+    if (there) std::memcpy(to, from, BYTES);
+    else std::memset(to, 0, BYTES);
+}
+void end_of_copies() {}
+template <int left> void wait_for_copies() {}
+unsigned masks(unsigned x, int at) {
+    return (x >> (8 * at + 7) & 1 ? 0xffffu : 0) | (x >> (8 * at + 15) & 1 ? 0xffff0000u : 0);
+}
+void prefetch(const void*) {}
 template <typename T> T load_again(const T* from) { return *from; }
 template <typename T> void store_again(T* to, T x) { *to = x; }
 template <typename T> void store_once(T* to, T x) { *to = x; }
+unsigned less(unsigned a, unsigned b) { return pack(low_half(a) - low_half(b), high_half(a) - high_half(b)); }
 unsigned above(unsigned a, unsigned b) {
     return (low_half(a) > low_half(b) ? 0xffffu : 0) | (high_half(a) > high_half(b) ? 0xffff0000u : 0);
 }
@@ -127,6 +149,7 @@ unsigned smaller(unsigned a, unsigned b) { return pick(above(b, a), a, b); }
 
 #include "kernels.cu"
 #include "resident.cu"
+#include "weights.cu"
 
 // Arguments come as whole numbers, pointers too.
 template <typename... Arguments> void emulate(void (*kernel)(Arguments...), int blocks, const long long* numbers) {
@@ -148,7 +171,8 @@ extern "C" void run_kernel(const char* name, int blocks, const long long* number
     if (of == "rules_backward") emulate(rules_backward, blocks, numbers);
     if (of == "relations_forward") emulate(relations_forward, blocks, numbers);
     if (of == "relations_backward") emulate(relations_backward, blocks, numbers);
-    if (of == "totals") emulate(totals, blocks, numbers);
+    THREADS = (of == "weight_sums" ? SUM_WARPS : 3) * LANES;
+    if (of == "weight_sums") emulate(weight_sums, blocks, numbers);
     if (of == "resident_forward") emulate(resident_forward, blocks, numbers);
     if (of == "resident_backward") emulate(resident_backward, blocks, numbers);
 }

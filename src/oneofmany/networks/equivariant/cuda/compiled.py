@@ -13,12 +13,16 @@ from oneofmany.networks.nvrtc import Module, compile_kernels
 
 Widths = tuple[int, int, int]
 """D, P and H: channels of a choice's state, pooled channels, hidden units."""
-SOURCES = ("kernels.cu", "resident.cu")
-WARPS = {"choices_backward": 4, "totals": 4, "relations_forward": 4, "relations_backward": 4}
+SOURCES = ("kernels.cu", "resident.cu", "weights.cu")
+WARPS = {"choices_backward": 4, "relations_forward": 4, "relations_backward": 4}
 WARPS |= {"resident_forward": 12, "resident_backward": 16}
 """Warps of a block; 8 for the other kernels."""
 BLOCKS = {"choices_backward": 3, "relations_forward": 3, "resident_forward": 1, "resident_backward": 1}
+BLOCKS |= {"weight_sums": 1}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
+
+SPAN = 64
+"""Rows that a block of ``weight_sums`` takes through all steps."""
 
 
 # ---- what they read -----------------------------------------------------------------------------------------------
@@ -35,7 +39,7 @@ class KernelWeights:
             parts of 16 hidden units: their gates and their values.
         returning: [kinds, ..], the same for the backward pass. For blocks with whole queries in parts of 16 pooled
             channels: the largest and the second.
-        totals: as ``backward``, for the sums over all steps.
+        sums: of what is sent, gates and values, for the sums over all steps.
         numbers: biases of what is sent, gates, values and state, and the readout, in float32.
     """
 
@@ -43,18 +47,36 @@ class KernelWeights:
     backward: Tensor
     answering: Tensor
     returning: Tensor
-    totals: Tensor
+    sums: Tensor
     numbers: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class WholeQueries:
+    """The rules as blocks with whole queries read them.
+
+    Args:
+        near: int16 [G, W], the members of every rule, -1 for padding.
+        links: int32 [C, 4], the rules that a choice hears.
+        shares: bfloat16 [4], the share of every link; 0 for padding.
+        slots: int32 [C, 4], a choice's rules and, in the highest 4 bits, its slot there, or 14 for padding.
+        givers: int16 [G, I], the choices that hear a rule, -1 for padding.
+        scales: float32 [G], their share.
+    """
+
+    near: Tensor
+    links: Tensor
+    shares: Tensor
+    slots: Tensor
+    givers: Tensor
+    scales: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class KernelTables:
     """``RuleTables`` in the kernels' dtypes (int32 and float32), and the number of consecutive rules of each kind.
 
-    These are for blocks with whole queries, and not made for a structure per query: ``near`` int16 [G, W], the members,
-    -1 for padding; ``links`` int32 [C, D, 2], a choice's rules and their shares, which are float32; ``slots`` int32
-    [C, D, 2], a choice's rules and, in each of 8 nibbles, its slot there, or 14 for padding. ``whole`` is 1 if every
-    choice has the same number of rules, at most 4, all with share 1.
+    ``whole`` is for blocks with whole queries, or None.
     """
 
     members: Tensor
@@ -63,10 +85,7 @@ class KernelTables:
     slot: Tensor
     spread: Tensor
     gather: Tensor
-    near: Tensor
-    links: Tensor
-    slots: Tensor
-    whole: int
+    whole: WholeQueries | None
     counts: tuple[tuple[int, int], ...]
 
 
@@ -154,6 +173,12 @@ def choice_memory(widths: Widths) -> int:
     """Return the bytes of weights and biases in a kernel over choices."""
     D, P, H = widths
     return 2 * (3 * D * H + D * P) + 4 * (2 * D + 2 * H + P)
+
+
+def stage_memory(widths: Widths) -> int:
+    """Return the bytes of three stages of ``weight_sums``."""
+    D, P, H = widths
+    return 3 * SPAN * (2 * (P + 3 * H + 2 * D) + 4)
 
 
 # ---- whole queries in a block --------------------------------------------------------------------------------------

@@ -35,13 +35,49 @@ __device__ __forceinline__ void mma(float (&c)[4], unsigned a0, unsigned a1, uns
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
+// The same with half of the columns of the first factor: rows of a0, then those of a1.
+__device__ __forceinline__ void mma_half(float (&c)[4], unsigned a0, unsigned a1, unsigned b) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(b));
+}
+__device__ __forceinline__ void prefetch(const void* from) { asm volatile("prefetch.global.L2 [%0];" :: "l"(from)); }
+// The matrix units' layout of four parts of 8 x 8 numbers, each of them transposed: a lane says where 16 bytes of one row are.
+__device__ __forceinline__ void load_parts(unsigned (&x)[4], const void* row, bool transposed) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    if (transposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+            : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+            : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
+}
+// Copies to the shared memory that go on while the block computes, 4 or 16 bytes each; zeros instead if not `there`.
+template <int BYTES> __device__ __forceinline__ void copy_later(void* to, const void* from, bool there) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(there ? 16 : 0) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(at), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+__device__ __forceinline__ void end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Wait until all but the last `left` groups of copies have come.
+template <int left> __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(left) : "memory"); }
 // What other steps read again should stay in the L2 cache, what the backward pass reads should not.
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
 template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
 template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
-// Bytes `at` and `at` + 1, each twice.
-__device__ __forceinline__ unsigned doubled(unsigned x, int at) { return __byte_perm(x, 0, at ? 0x3322 : 0x1100); }
+// All ones or zeros by the highest bits of bytes `at` and `at` + 1, each twice.
+__device__ __forceinline__ unsigned masks(unsigned x, int at) {
+    unsigned y;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(y) : "r"(x), "r"(at ? 0xbbaa : 0x9988));
+    return y;
+}
 // Of two packed numbers each; `above` gives all ones or zeros.
+__device__ __forceinline__ unsigned less(unsigned a, unsigned b) {  // a - b
+    unsigned x;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(x) : "r"(b), "r"(0xbf80bf80), "r"(a));
+    return x;
+}
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;
     asm("max.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
@@ -124,6 +160,12 @@ template <int W> struct Packed {
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y;
                 }
             }
+    }
+    // Registers that are stored together are no neighbours in products. With a 0 that the compiler does not know, they change
+    // places here, and not in every product.
+    __device__ void rearrange(unsigned nothing) {
+        #pragma unroll
+        for (int n = 0; n < W / 8; n++) v[n][0] ^= nothing, v[n][1] ^= nothing;
     }
     template <bool once = false> __device__ void store(unsigned short* to, const Place& p, int stride) const {
         constexpr int pairs = OWN<W> / 2;
@@ -532,89 +574,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
         }
         grad.store(grad_state, p);
     }
-}
-
-// ---- gradients over all steps ---------------------------------------------------------------------------------------
-
-// Sums over the rows of a warp, of the columns of its lanes.
-template <int W> struct Columns {
-    float v[W / 8][2];
-    __device__ void zero() {
-        #pragma unroll
-        for (int n = 0; n < W / 8; n++) v[n][0] = v[n][1] = 0.f;
-    }
-    __device__ void add(const Packed<W>& x, float first, float second) {
-        #pragma unroll
-        for (int n = 0; n < W / 8; n++) {
-            v[n][0] += first * low_half(x.v[n][0]) + second * low_half(x.v[n][1]);
-            v[n][1] += first * high_half(x.v[n][0]) + second * high_half(x.v[n][1]);
-        }
-    }
-    __device__ void store(float* to, const Place& p) {
-        #pragma unroll
-        for (int n = 0; n < W / 8; n++)
-            #pragma unroll
-            for (int j = 0; j < 2; j++) {
-                float sum = v[n][j];
-                #pragma unroll
-                for (int mask = 4; mask < 32; mask *= 2) sum += across(sum, mask);
-                if (p.lane < 4) to[column<W>(n, p.t, j)] = sum;
-            }
-    }
-};
-
-// The gradient of the query, and for every warp the sums over its rows: of grad_own, of grad_moved, and of the states
-// times the gradients of their logits.
-extern "C" __global__ void __launch_bounds__(128, 2) totals(
-    const unsigned short* grad_own, const unsigned short* grad_moved, const unsigned short* x, const unsigned short* query,
-    const float* grad_logits, const Backward* weights, float* grad_query, float* sums, int rows, int steps
-) {
-    constexpr int OUT = P + 2 * H;
-    Backward& w = *reinterpret_cast<Backward*>(shared_memory());
-    fetch(w, weights);
-    synchronise();
-    Columns<P> said;
-    Columns<H> gates, values;
-    Columns<D> moved, read;
-    said.zero(), gates.zero(), values.zero(), moved.zero(), read.zero();
-    const int warps = threads() / 32, warp = block() * warps + thread() / 32;
-    for (int tile = warp; tile < tiles_of(rows, 1); tile += blocks() * warps) {
-        const Place p = place_of(tile, 0, rows, 1);
-        const float real[2] = {p.inside[0] ? 1.f : 0.f, p.inside[1] ? 1.f : 0.f};
-        Packed<D> asked;
-        asked.load(query, p.row, D, p.t);
-        Tile<D> grad;
-        grad.zero();
-        for (int step = 0; step < steps; step++) {
-            const long long row[2] = {(long long)step * rows + p.row[0], (long long)step * rows + p.row[1]};
-            const float of_logits[2] = {real[0] * grad_logits[row[0]], real[1] * grad_logits[row[1]]};
-            Packed<P> sent;
-            Packed<H> gate, value;
-            Packed<D> part;
-            sent.load(grad_own, row, OUT, p.t);
-            gate.load(grad_own + P, row, OUT, p.t);
-            value.load(grad_own + P + H, row, OUT, p.t);
-            said.add(sent, real[0], real[1]);
-            gates.add(gate, real[0], real[1]);
-            values.add(value, real[0], real[1]);
-            multiply(grad, sent, w.spoken, p.lane);
-            multiply(grad, gate, w.gate, p.lane);
-            multiply(grad, value, w.value, p.lane);
-            part.load(grad_moved, row, D, p.t);
-            moved.add(part, real[0], real[1]);
-            part.load(x, row, D, p.t);
-            read.add(part, of_logits[0], of_logits[1]);
-            read.add(asked, -of_logits[0], -of_logits[1]);
-        }
-        grad.store(grad_query, p);
-    }
-    const Place p = place_of(0, 0, rows, 1);
-    float* to = sums + (long long)warp * (OUT + 2 * D);
-    said.store(to, p);
-    gates.store(to + P, p);
-    values.store(to + P + H, p);
-    moved.store(to + OUT, p);
-    read.store(to + OUT + D, p);
 }
 
 // ---- rules ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda.compiled import Kernels, KernelTables, KernelWeights
+from oneofmany.networks.equivariant.cuda.compiled import SPAN, Kernels, KernelTables, KernelWeights, stage_memory
 
 TYPE = torch.bfloat16
 ROWS = 4096
@@ -64,21 +64,31 @@ class Pass:
             grad_logits: [T, ..].
         """
         D, P, H = self.widths
+        OUT = P + 2 * H
         steps, rows = len(grad_own), self.query.numel() // D
         grad_query = torch.empty_like(self.query, dtype=torch.float32)
-        blocks = self.kernels.blocks("totals", tiles_of(rows, 1))
-        totals = self.new(blocks * self.kernels.warps("totals"), P + 2 * H + 2 * D, dtype=torch.float32)
-        given = grad_own, grad_moved, self.x[1:], self.query, grad_logits, self.weights.totals
-        self.kernels.launch("totals", blocks, *given, grad_query, totals, rows, steps)
-        grad_choice_bias, grad_update_bias, grad_readout = totals.sum(0).split((P + 2 * H, D, D))
+        blocks = self.kernels.blocks("weight_sums", 8 * -(-rows // SPAN))
+        sizes = OUT * D, D * H, OUT, D, 128 // D * D
+        sums = self.new(blocks, sum(sizes), dtype=torch.float32)
+        given = grad_own, grad_moved, hidden, self.x, self.query, grad_logits, self.weights.sums
+        memory = stage_memory(self.widths)
+        self.kernels.launch("weight_sums", blocks, *given, grad_query, sums, rows, steps, memory=memory)
+        grad_choice, grad_update, grad_bias, grad_update_bias, grad_readout = sums.sum(0).split(sizes)
         grad_rule = torch.zeros(self.rule.shape, device=self.device)
         # Not index_add_, which adds in no fixed order on a GPU.
         counts = [steps * count for _, count in self.tables.counts]
         of_kinds = (part.split(counts) for part in (self.pooled, grad_answers))
         for (kind, _), pooled, answers in zip(self.tables.counts, *of_kinds, strict=True):
             grad_rule[kind] += outer(pooled.unflatten(0, (steps, -1)), answers.unflatten(0, (steps, -1)))
-        grad_choice, grad_update = outer(grad_own, self.x[:-1]), outer(grad_moved, hidden)
-        return grad_query, grad_choice, grad_choice_bias, grad_rule, grad_update, grad_update_bias, grad_readout
+        return (
+            grad_query,
+            grad_choice.view(OUT, D),
+            grad_bias,
+            grad_rule,
+            grad_update.view(D, H),
+            grad_update_bias,
+            grad_readout.view(-1, D).sum(0),
+        )
 
 
 def tiles_of(items: int, B: int) -> int:

@@ -1,33 +1,20 @@
 // All steps of whole queries in one block. What choices send and what rules answer stays in the shared memory; the state
 // goes through the L2 cache. A row is one choice, or one rule, of one of the block's queries.
 //
+#ifndef PREFETCH
+#define PREFETCH 1
+#endif
 // Hidden units, and channels that are sent back, go through the matrix units 16 at a time; a lane holds four of them,
 // 16 * c + 4 * t to 16 * c + 4 * t + 3 (``own_k`` and ``own_n`` of ``tables.fragments``).
 
 // ---- rows in the shared memory --------------------------------------------------------------------------------------
 
-// Where a byte of a row of STRIDE bytes is. A quarter of a warp reads or writes 64 bytes of two neighbouring rows: odd
-// rows have their halves of 128 bytes swapped, so that these are in different banks.
+// Where a byte of a row of STRIDE bytes is: 16 bytes change places, in another way in each of eight neighbouring rows. Then
+// these are in different banks: the same 16 bytes of eight rows, 64 bytes of two rows, and, if all is a quarter as wide, 16
+// bytes of eight rows.
 template <int STRIDE> __device__ int spot(int row, int byte) {
-    return row * STRIDE + (STRIDE % 128 ? byte : byte ^ (row & 1) << 6);
-}
-
-// Columns of two rows of 16-bit numbers, which begin at byte `first`.
-template <int W, int STRIDE> __device__ void load_near(Packed<W>& x, const char* from, const int row[2], int first, int t) {
-    constexpr int pairs = OWN<W> / 2;
-    #pragma unroll
-    for (int r = 0; r < 2; r++)
-        #pragma unroll
-        for (int q = 0; q < W / 8; q += pairs) {
-            const char* at = from + spot<STRIDE>(row[r], first + 2 * column<W>(q, t, 0));
-            if (pairs == 4) {
-                const uint4 found = *reinterpret_cast<const uint4*>(at);
-                x.v[q][r] = found.x; x.v[q + 1][r] = found.y; x.v[q + 2][r] = found.z; x.v[q + 3][r] = found.w;
-            } else {
-                const uint2 found = *reinterpret_cast<const uint2*>(at);
-                x.v[q][r] = found.x; x.v[q + 1][r] = found.y;
-            }
-        }
+    const int pair = row >> 1 & 3, changed = (pair | (row & 1) << 2) ^ pair << 2;
+    return row * STRIDE + (byte ^ (changed & (STRIDE / 16 - 1)) << 4);
 }
 
 template <int W, int STRIDE> __device__ void store_near(const Packed<W>& x, char* to, const int row[2], const Place& p) {
@@ -43,6 +30,11 @@ template <int W, int STRIDE> __device__ void store_near(const Packed<W>& x, char
                 else
                     *reinterpret_cast<uint2*>(at) = make_uint2(x.v[q][r], x.v[q + 1][r]);
             }
+}
+
+// A lane of a unit matrix of 8 x 8 times a bfloat16, as a second factor of `mma_half`.
+__device__ unsigned unit_matrix(int lane, unsigned factor) {
+    return lane / 8 == lane % 4 ? factor << 16 * (lane / 4 % 2) : 0;
 }
 
 // The state between two steps is in the order of the registers, so that a warp reads and writes it without gaps.
@@ -66,14 +58,8 @@ template <int W> __device__ void store_state(const Tile<W>& x, float* to, long l
 // ---- the forward pass -----------------------------------------------------------------------------------------------
 
 constexpr unsigned ONE = 0x3f80;  // 1 as bfloat16
-constexpr int WHOLE = 4;
-constexpr unsigned NO_NEAR = 15, NOT_NEAR = 0xeeeeeeee;  // slots of 4 bits: of no choice; of a choice without this rule
-
-// A choice's rule, and the share of its answer.
-struct alignas(8) Link {
-    int rule;
-    float share;
-};
+constexpr unsigned NO_NEAR = 15;  // a slot of no choice, in 4 bits
+constexpr int FOUR = 4;           // the rules of a choice
 
 // The products of rules of one kind with 16 columns of both halves of their result: a warp holds the weights.
 template <int K> struct Slice {
@@ -157,21 +143,23 @@ template <bool keep> __device__ void pool_rules(
 template <int K, int N> __device__ void answer_rules(
     const Slice<K>& w, const char* from, char* to, const Part& part, int c, const Group& group
 ) {
+    const int lane = thread() % 32;
     for (int tile = 0; tile < tiles_of(part.rules, group.queries); tile++) {
         const Place p = place_of(tile, part.first, part.rules, group.queries);
         const int near[2] = {(int)p.row[0], (int)p.row[1]};
+        // A lane says where row lane % 16 of the tile is.
+        const int low = from_lane(near[0], 4 * (lane % 8)), high = from_lane(near[1], 4 * (lane % 8));
+        const int at = spot<4 * K>(lane / 8 % 2 ? high : low, lane / 16 * 16);
         float sum[4][4] = {};
         #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            Packed<K> x;
-            load_near<K, 4 * K>(x, from, near, half * 2 * K, p.t);
+        for (int k = 0; k < 2 * K / 16; k++) {
+            unsigned x[4];
+            load_parts(x, from + (at ^ 32 * k), false);  // rows begin at multiples of their size
             #pragma unroll
-            for (int k = 0; k < K / 16; k++)
-                #pragma unroll
-                for (int n = 0; n < 4; n++) {
-                    const uint4 b = w.v[half * K / 16 + k][n / 2];
-                    mma(sum[n], x.v[2 * k][0], x.v[2 * k][1], x.v[2 * k + 1][0], x.v[2 * k + 1][1], n % 2 ? b.z : b.x, n % 2 ? b.w : b.y);
-                }
+            for (int n = 0; n < 4; n++) {
+                const uint4 b = w.v[k][n / 2];
+                mma(sum[n], x[0], x[1], x[2], x[3], n % 2 ? b.z : b.x, n % 2 ? b.w : b.y);
+            }
         }
         #pragma unroll
         for (int r = 0; r < 2; r++)
@@ -207,22 +195,14 @@ __device__ void begin_with(float (&sum)[2][4], const float* bias, int c, int t) 
 // Gates and values of 16 hidden units, from all rules of a lane's two choices.
 struct Units {
     float gates[2][4], values[2][4];
-    __device__ void add(const uint4& told, float share, int r) {
-        gates[0][2 * r] += share * low_half(told.x);
-        gates[0][2 * r + 1] += share * high_half(told.x);
-        gates[1][2 * r] += share * low_half(told.y);
-        gates[1][2 * r + 1] += share * high_half(told.y);
-        values[0][2 * r] += share * low_half(told.z);
-        values[0][2 * r + 1] += share * high_half(told.z);
-        values[1][2 * r] += share * low_half(told.w);
-        values[1][2 * r + 1] += share * high_half(told.w);
-    }
-    // The answers of two rules, both with share 1: `unit` are the unit matrices by which they are multiplied.
-    __device__ void add(const uint4 (&told)[2], const uint4 (&also)[2], unsigned unit) {
-        mma(gates[0], told[0].x, told[1].x, also[0].x, also[1].x, unit, unit);
-        mma(gates[1], told[0].y, told[1].y, also[0].y, also[1].y, unit, unit);
-        mma(values[0], told[0].z, told[1].z, also[0].z, also[1].z, unit, unit);
-        mma(values[1], told[0].w, told[1].w, also[0].w, also[1].w, unit, unit);
+    // What rules tell both choices; `told` are sums of a row's gates and of its values.
+    __device__ void add(const float (&told)[2][2][4]) {
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const int r = i / 4, n = i / 2 % 2, j = i % 2;
+            gates[n][2 * r + j] += told[r][0][2 * n + j];
+            values[n][2 * r + j] += told[r][1][2 * n + j];
+        }
     }
     __device__ uint4 packed(int r) const {
         return make_uint4(
@@ -232,49 +212,35 @@ struct Units {
     }
 };
 
-// Add to the state what the rules and the choice itself move it by, 16 hidden units after the other. `whole`: every
-// choice has the same number of rules, at most WHOLE, all with share 1.
-template <bool whole> __device__ void move(
-    Tile<D>& moved, const Packed<D>& seen, const char* answers, const Link* links, int degree, const ForwardMemory& memory,
-    unsigned short* gate, const Place& p, const Group& group, int keep
+// Add to the state what the rules and the choice itself move it by, 16 hidden units after the other. `shares` are those of
+// a choice's rules, as unit matrices: the matrix units add what rules tell, in the order in which it lies in the memory.
+__device__ void move(
+    Tile<D>& moved, const Packed<D>& seen, const char* answers, const uint4* links, const unsigned (&shares)[FOUR],
+    const ForwardMemory& memory, unsigned short* gate, const Place& p, const Group& group, int keep
 ) {
     const Forward& w = memory.weights;
-    // A lane of the second factor of products that add the columns of two rules: two unit matrices of 8 x 8.
-    const unsigned unit = p.lane / 8 == p.t ? ONE << 16 * (p.lane / 4 % 2) : 0;
-    int spots[WHOLE][2];
-    if (whole)
+    int from[2][FOUR];
+    #pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const uint4 rules = links[p.item[r]];
+        const int of[FOUR] = {(int)rules.x, (int)rules.y, (int)rules.z, (int)rules.w};
         #pragma unroll
-        for (int j = 0; j < WHOLE; j++)
-            #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int rule = links[p.item[r] * degree + (j < degree ? j : 0)].rule;
-                spots[j][r] = spot<4 * H>(rule * group.queries + p.query[r], 16 * p.t);
-            }
+        for (int j = 0; j < FOUR; j++) from[r][j] = spot<4 * H>(of[j] * group.queries + p.query[r], 16 * p.t);
+    }
     #pragma unroll 1
     for (int c = 0; c < H / 16; c++) {
+        float told[2][2][4] = {};
+        #pragma unroll
+        for (int r = 0; r < 2; r++)
+            #pragma unroll
+            for (int j = 0; j < FOUR; j++) {
+                const uint4 x = *reinterpret_cast<const uint4*>(answers + (from[r][j] ^ 64 * c));
+                mma_half(told[r][0], x.x, x.y, shares[j]);
+                mma_half(told[r][1], x.z, x.w, shares[j]);
+            }
         Units units;
         begin_with(units.gates, memory.numbers.gate_bias, c, p.t);
         begin_with(units.values, memory.numbers.value_bias, c, p.t);
-        if (whole) {
-            #pragma unroll
-            for (int j = 0; j < WHOLE; j += 2)
-                if (j < degree) {
-                    uint4 told[2][2];
-                    #pragma unroll
-                    for (int i = 0; i < 4; i++)
-                        told[i / 2][i % 2] = j + i / 2 < degree
-                            ? *reinterpret_cast<const uint4*>(answers + (spots[j + i / 2][i % 2] ^ 64 * c))
-                            : make_uint4(0, 0, 0, 0);
-                    units.add(told[0], told[1], unit);
-                }
-        } else
-            for (int j = 0; j < degree; j++)
-                #pragma unroll
-                for (int r = 0; r < 2; r++) {
-                    const Link link = links[p.item[r] * degree + j];
-                    const int at = spot<4 * H>(link.rule * group.queries + p.query[r], 64 * c + 16 * p.t);
-                    units.add(*reinterpret_cast<const uint4*>(answers + at), link.share, r);
-                }
         #pragma unroll
         for (int k = 0; k < D / 16; k++) {
             const uint4 g = w.gate.v[k][c][p.lane], v = w.value.v[k][c][p.lane];
@@ -284,6 +250,7 @@ template <bool whole> __device__ void move(
             mma(units.values[0], a[0], a[1], a[2], a[3], v.x, v.y);
             mma(units.values[1], a[0], a[1], a[2], a[3], v.z, v.w);
         }
+        units.add(told);
         if (keep)
             #pragma unroll
             for (int r = 0; r < 2; r++)
@@ -308,7 +275,7 @@ template <bool whole> __device__ void move(
 
 extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
     const float* begin, float* state, const unsigned short* query, float* end, const short* members, int width,
-    const Link* links, int degree, int whole, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
+    const uint4* links, const unsigned short* shares, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
     const unsigned short* answering, unsigned short* x, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
@@ -320,6 +287,9 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
     fetch(memory.numbers, numbers);
     synchronise();
     const int warp = thread() / 32, warps = threads() / 32, lane = thread() % 32;
+    unsigned units[FOUR];
+    #pragma unroll
+    for (int j = 0; j < FOUR; j++) units[j] = unit_matrix(lane, shares[j]);
     for (int first = block() * queries; first < B; first += blocks() * queries) {
         const Group group = {first, B - first < queries ? B - first : queries, B};
         const int tiles = tiles_of(C, group.queries);
@@ -373,8 +343,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                                 moved.v[n][2 * r] + low_half(asked.v[n][r]), moved.v[n][2 * r + 1] + high_half(asked.v[n][r])
                             );
                     unsigned short* own = gate + kept * 2 * H;
-                    if (whole) move<true>(moved, seen, one, links, degree, memory, own, p, group, keep);
-                    else move<false>(moved, seen, one, links, degree, memory, own, p, group, keep);
+                    move(moved, seen, one, links, units, memory, own, p, group, keep);
                 }
                 float inverse[2], sums[2];
                 normalise(moved, memory.numbers.state_bias, inverse, p.t);
@@ -400,50 +369,50 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
 
 // ---- the backward pass ----------------------------------------------------------------------------------------------
 
-// A choice's rule, and its slot there in each of 8 nibbles.
-struct alignas(8) Slot {
-    int rule;
-    unsigned own;
-};
-
-// Of four columns, where the nibbles of a slot agree: all ones in a column's byte, for the largest and for the second.
+// Of four columns, where the nibbles of a slot agree: the highest bit of a column's byte, for the largest and for the second.
 __device__ void compare(unsigned winners, unsigned own, unsigned& best, unsigned& second) {
-    unsigned x = winners ^ own;
-    x |= x >> 2;
-    x = ~(x | x >> 1) & 0x11111111;
-    best = (x & 0x01010101) * 255;
-    second = (x >> 4 & 0x01010101) * 255;
+    const unsigned x = winners ^ own;
+    second = ~((x & 0x77777777) + 0x77777777 | x);
+    best = second << 4;
 }
 
-// Where a byte of a row of what choices hand back is. Half a warp writes 32 bytes of four neighbouring rows.
-__device__ int spot_of_units(int row, int byte) { return row * 2 * H + (H < 64 ? byte : byte ^ (row & 3) << 5); }
-
-// Where a byte of a row of winners is. A warp reads 16 bytes of eight neighbouring rows.
-__device__ int spot_of_winners(int row, int byte) { return row * P + (P < 64 ? byte : byte ^ (row >> 1 & 3) << 4); }
+// Where a byte of a row of what choices hand back is. Half a warp writes 32 bytes of four neighbouring rows, and reads 64
+// bytes of two.
+__device__ int spot_of_units(int row, int byte) {
+    return row * 2 * H + (H < 64 ? byte : byte ^ ((row & 1) << 6 | (row & 2) << 4));
+}
 
 // Back to what choices sent: from the rules in which they were the largest or the second; and on to the state.
 __device__ void back_to_sent(
-    Tile<D>& grad, const char* grad_pooled, const unsigned char* winners, const Slot* slots, int degree,
-    const Backward& w, unsigned short* grad_own, const Place& p, const Group& group
+    Tile<D>& grad, const char* grad_pooled, const char* winners, const uint4* slots, const Backward& w,
+    unsigned short* grad_own, const Place& p, const Group& group
 ) {
-    const unsigned unit = p.lane / 8 == p.t ? ONE << 16 * (p.lane / 4 % 2) : 0;  // as in `move`
+    const unsigned unit = unit_matrix(p.lane, ONE);
+    unsigned from[2][FOUR];  // the slot in the highest 4 bits, below it where the rule's row is
+    #pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const uint4 found = slots[p.item[r]];
+        const unsigned of[FOUR] = {found.x, found.y, found.z, found.w};
+        #pragma unroll
+        for (int j = 0; j < FOUR; j++)
+            from[r][j] = (of[j] & 0xf0000000) | spot<4 * P>((of[j] & 0xfffffff) * group.queries + p.query[r], 16 * p.t);
+    }
     #pragma unroll 1
     for (int c = 0; c < P / 16; c++) {
         float said[2][4] = {};
-        for (int j = 0; j < degree; j++) {
+        #pragma unroll
+        for (int j = 0; j < FOUR; j++) {
             unsigned first[2][2], second[2][2];
             #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const Slot slot = slots[p.item[r] * degree + j];
-                const int row = slot.rule * group.queries + p.query[r];
-                const uint4 back = *reinterpret_cast<const uint4*>(grad_pooled + spot<4 * P>(row, 64 * c + 16 * p.t));
+                const unsigned at = from[r][j] & 0xfffffff ^ 64 * c;
+                const uint4 back = *reinterpret_cast<const uint4*>(grad_pooled + at);
                 unsigned best, next;
-                const unsigned won = *reinterpret_cast<const unsigned*>(winners + spot_of_winners(row, 16 * c + 4 * p.t));
-                compare(won, slot.own, best, next);
-                first[0][r] = back.x & doubled(best, 0);
-                first[1][r] = back.y & doubled(best, 2);
-                second[0][r] = back.z & doubled(next, 0);
-                second[1][r] = back.w & doubled(next, 2);
+                compare(*reinterpret_cast<const unsigned*>(winners + at / 4), (from[r][j] >> 28) * 0x11111111, best, next);
+                first[0][r] = back.x & masks(best, 0);
+                first[1][r] = back.y & masks(best, 2);
+                second[0][r] = back.z & masks(next, 0);
+                second[1][r] = back.w & masks(next, 2);
             }
             #pragma unroll
             for (int n = 0; n < 2; n++) mma(said[n], first[n][0], first[n][1], second[n][0], second[n][1], unit, unit);
@@ -470,13 +439,14 @@ __device__ void back_to_moved(
     Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2], const unsigned short* x,
     const unsigned short* query, const Place& p
 ) {
-    Packed<D> seen, asked;
-    seen.load<true>(x, p.row, D, p.t);
+    Packed<D> state, asked;
+    state.load<true>(x, p.row, D, p.t);
     asked.load<true>(query, p.row, D, p.t);
-    auto made = [&](int n, int i) {
-        const unsigned a = seen.v[n][i / 2], b = asked.v[n][i / 2];
-        return i % 2 ? high_half(a) - high_half(b) : low_half(a) - low_half(b);
-    };
+    #pragma unroll
+    for (int n = 0; n < D / 8; n++)
+        #pragma unroll
+        for (int r = 0; r < 2; r++) state.v[n][r] = less(state.v[n][r], asked.v[n][r]);
+    auto made = [&](int n, int i) { return i % 2 ? high_half(state.v[n][i / 2]) : low_half(state.v[n][i / 2]); };
     float sums[2], products[2];
     #pragma unroll
     for (int n = 0; n < D / 8; n++)
@@ -484,21 +454,25 @@ __device__ void back_to_moved(
         for (int i = 0; i < 4; i++) grad.v[n][i] += of_logits[i / 2] * readout[column<D>(n, p.t, i % 2)];
     row_sums<D>(sums, [&](int n, int i) { return grad.v[n][i]; });
     row_sums<D>(products, [&](int n, int i) { return grad.v[n][i] * made(n, i); });
+    float mean[2], along[2];
+    #pragma unroll
+    for (int r = 0; r < 2; r++) mean[r] = sums[r] / D * of_scale[r], along[r] = products[r] / D * of_scale[r];
     #pragma unroll
     for (int n = 0; n < D / 8; n++)
         #pragma unroll
         for (int i = 0; i < 4; i++)
-            grad.v[n][i] = (grad.v[n][i] - sums[i / 2] / D - made(n, i) * (products[i / 2] / D)) * of_scale[i / 2];
+            grad.v[n][i] = grad.v[n][i] * of_scale[i / 2] - mean[i / 2] - made(n, i) * along[i / 2];
 }
 
 // Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory too.
 __device__ void back_to_units(
     Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, unsigned short* hidden,
-    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p
+    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p, unsigned nothing
 ) {
     constexpr int OUT = P + 2 * H;
-    const Packed<D> moved = grad.packed();
+    Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
+    moved.rearrange(nothing);
     uint4 next[2];
     #pragma unroll
     for (int r = 0; r < 2; r++) next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
@@ -527,10 +501,10 @@ __device__ void back_to_units(
                 for (int j = 0; j < 2; j++) {
                     const float g = j ? high_half(of_gates) : low_half(of_gates);
                     const float v = j ? high_half(of_values) : low_half(of_values);
-                    const float opened = sigmoid(g), d = back[n][2 * r + j];
-                    h[j] = g * opened * v;
-                    dg[j] = d * v * opened * (1 + g * (1 - opened));
-                    dv[j] = d * g * opened;
+                    const float opened = sigmoid(g), swish = g * opened, d = back[n][2 * r + j];
+                    h[j] = swish * v;
+                    dg[j] = d * v * (opened + swish - swish * opened);
+                    dv[j] = d * swish;
                 }
                 made[n][r] = pack(h[0], h[1]);
                 gates[n][r] = pack(dg[0], dg[1]);
@@ -556,39 +530,62 @@ __device__ void back_to_units(
     }
 }
 
-// What the choices of every rule hand back for one half (0 gates, 1 values) of its answer. A thread takes 8 columns.
+// What the choices of every rule hand back for one half (0 gates, 1 values) of its answer, times their share. A warp takes
+// 16 rules at a time, a lane 8 of every 32 units.
 __device__ void sum_members(
-    const char* units, char* to, const short* members, const float* shares, int width, int whole, const Part* parts,
+    const char* units, char* to, const short* givers, const float* scales, int width, const Part* parts,
     unsigned short* grad_answers, const Group& group, int G, int half, int step, int steps
 ) {
-    constexpr int CHUNKS = H / 8;
-    for (int i = thread(); i < G * group.queries * CHUNKS; i += threads()) {
-        const int row = i / CHUNKS, chunk = i % CHUNKS, rule = row / group.queries, query = row % group.queries;
-        float sum[8] = {};
+    constexpr int COLUMNS = (H + 31) / 32;
+    const unsigned unit = unit_matrix(thread() % 32, ONE);
+    for (int tile = thread() / 32; tile < tiles_of(G, group.queries); tile += threads() / 32) {
+        const Place p = place_of(tile, 0, G, group.queries);
+        float sum[2][COLUMNS][2][4] = {};
         #pragma unroll 3
-        for (int s = 0; s < width; s++) {
-            const int member = members[rule * width + s];
-            if (member < 0) continue;
-            const float share = whole ? 1.f : shares[rule * width + s];
-            const uint4 told = *reinterpret_cast<const uint4*>(units + spot_of_units(member * group.queries + query, 16 * chunk));
-            const unsigned x[4] = {told.x, told.y, told.z, told.w};
+        for (int s = 0; s < width; s++)
             #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                sum[2 * k] += share * low_half(x[k]);
-                sum[2 * k + 1] += share * high_half(x[k]);
+            for (int r = 0; r < 2; r++) {
+                const int member = givers[p.item[r] * width + s];
+                const int at = spot_of_units(member * group.queries + p.query[r], 16 * p.t);
+                #pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    uint4 x = make_uint4(0, 0, 0, 0);
+                    if (member >= 0 && 8 * p.t < H) x = *reinterpret_cast<const uint4*>(units + (at ^ 64 * c));
+                    mma_half(sum[r][c][0], x.x, x.y, unit);
+                    mma_half(sum[r][c][1], x.z, x.w, unit);
+                }
+            }
+        #pragma unroll
+        for (int r = 0; r < 2; r++) {
+            if (!p.inside[r] || 8 * p.t >= H) continue;
+            const float scale = scales[p.item[r]];
+            const long long kept = group.kept(parts, p.item[r], p.query[r], step, steps);
+            #pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                const float(&of)[2][4] = sum[r][c];
+                const uint4 all = make_uint4(
+                    pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
+                    pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
+                );
+                const int column = half * H + 32 * c + 8 * p.t;
+                *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * column)) = all;
+                store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + column), all);
             }
         }
-        const uint4 all = make_uint4(pack(sum[0], sum[1]), pack(sum[2], sum[3]), pack(sum[4], sum[5]), pack(sum[6], sum[7]));
-        *reinterpret_cast<uint4*>(to + spot<4 * H>(row, half * 2 * H + 16 * chunk)) = all;
-        const long long kept = group.kept(parts, rule, query, step, steps);
-        store_once(reinterpret_cast<uint4*>(grad_answers) + kept * 2 * CHUNKS + half * CHUNKS + chunk, all);
     }
+}
+
+// Let what the next tile reads come to the L2 cache.
+__device__ void announce(const unsigned short* gate, const unsigned short* x, const Place& p) {
+    #pragma unroll
+    for (int r = 0; r < 2; r++)
+        if (p.t < 3) prefetch(p.t < 2 ? gate + p.row[r] * 2 * H + p.t * 64 % (2 * H) : x + p.row[r] * D);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
     float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
-    const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* members,
-    const float* shares, int width, int whole, const Slot* slots, int degree, const Part* parts, int kinds,
+    const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* givers,
+    const float* scales, int width, const uint4* slots, const Part* parts, int kinds,
     const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_own,
     unsigned short* grad_moved, unsigned short* hidden, unsigned short* grad_answers, int B, int C, int G, int queries,
     int of_choices, int of_rules, int steps
@@ -597,7 +594,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
     // What choices hand back, of_choices bytes, and what rules hand back, of_rules bytes, take turns at both ends.
     char* bottom = reinterpret_cast<char*>(shared_memory()) + (sizeof(BackwardMemory) + 127) / 128 * 128;
-    unsigned char* won = reinterpret_cast<unsigned char*>(bottom) + of_choices + of_rules;
+    char* won = bottom + of_choices + of_rules;
     fetch(memory.weights, weights);
     fetch(memory.numbers, numbers);
     synchronise();
@@ -613,6 +610,12 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
                 const Place p = group.place(tile, 0, C, near, C);
+                if (PREFETCH) {
+                    const int then = tile + warps < tiles ? step : step - 1;
+                    int unused[2];
+                    const Place next = group.place(tile + warps < tiles ? tile + warps : warp, 0, C, unused, C);
+                    if (then >= 0) announce(gate + then * rows * 2 * H, x + (then + 1) * rows * D, next);
+                }
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
@@ -620,7 +623,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 } else {
                     load_state(grad, between, stays + tile, lane);
                     unsigned short* own = grad_own + (step + 1) * rows * (P + 2 * H);
-                    back_to_sent(grad, of_rule, won, slots, degree, memory.weights, own, p, group);
+                    back_to_sent(grad, of_rule, won, slots, memory.weights, own, p, group);
                 }
                 if (step < 0) {
                     grad.store(grad_state, p);
@@ -635,19 +638,22 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, x + (step + 1) * rows * D, query, p);
                 back_to_units(
                     grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, hidden + step * rows * H,
-                    grad_own + step * rows * (P + 2 * H), of_choice, near, p
+                    grad_own + step * rows * (P + 2 * H), of_choice, near, p, steps >> 31
                 );
                 store_state(grad, between, stays + tile, lane);
             }
             synchronise();
             if (step < 0) break;
             const Group& g = group;
-            sum_members(of_choice, of_rule, members, shares, width, whole, parts, grad_answers, g, G, 0, step, steps);
+            sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 0, step, steps);
             for (int i = thread(); i < G * g.queries * P / 16; i += threads()) {  // the winners of this step
                 const int row = i / (P / 16), at = i % (P / 16), rule = row / g.queries, asked = row % g.queries;
                 const long long from = ((long long)step * B + first + asked) * G + rule;
-                *reinterpret_cast<uint4*>(won + spot_of_winners(row, 16 * at)) =
-                    load_again(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
+                const uint4 found = load_again(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
+                const unsigned words[4] = {found.x, found.y, found.z, found.w};
+                #pragma unroll
+                for (int k = 0; k < 4; k++)
+                    *reinterpret_cast<unsigned*>(won + spot<4 * P>(row, 64 * at + 16 * k) / 4) = words[k];
             }
             synchronise();
             for (int i = thread(); i < C * g.queries * H / 8; i += threads()) {  // the values instead of the gates
@@ -657,14 +663,12 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             }
             synchronise();
             char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
+            sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 1, step, steps);
             Slice<H> given;
             for (int pair = warp; pair < kinds * PARTS || pair == warp; pair += warps) {
                 const Part part = parts[pair < kinds * PARTS ? pair / PARTS : 0];
                 given.load(returning, part.kind * PARTS + pair % PARTS, lane);
-                if (pair == warp) {  // the weights arrive meanwhile
-                    sum_members(of_choice, of_rule, members, shares, width, whole, parts, grad_answers, g, G, 1, step, steps);
-                    synchronise();
-                }
+                if (pair == warp) synchronise();  // the weights arrive meanwhile
                 if (pair < kinds * PARTS) answer_rules<H, P>(given, of_rule, to, part, pair % PARTS, group);
             }
             synchronise();

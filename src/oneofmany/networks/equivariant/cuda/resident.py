@@ -21,7 +21,8 @@ class ResidentPass(Pass):
 
     def __init__(self, sizes: Resident, *rest: Any) -> None:
         super().__init__(*rest)
-        self.sizes = sizes
+        assert self.tables.whole is not None
+        self.sizes, self.whole = sizes, self.tables.whole
 
     def _launch(self, name: str, B: int, C: int, memory: int, *arguments: Tensor | int) -> None:
         """Launch a kernel; the second of its arguments is the memory for the states of blocks."""
@@ -33,9 +34,9 @@ class ResidentPass(Pass):
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [T, C, B] and the last state."""
-        t, w, (_, P, H) = self.tables, self.weights, self.widths
+        t, w, (_, P, H) = self.whole, self.weights, self.widths
         (C, B, D), G, slots = state.shape, len(t.near), self.steps if self.keep else 0
-        parts = parts_of(t.counts, 1, self.device)
+        parts = parts_of(self.tables.counts, 1, self.device)
         self.query = self.new(B, C, D).copy_(query.transpose(0, 1))
         self.x = self.new(slots + self.keep, B, C, D)
         self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, B, G, P, dtype=torch.uint8)
@@ -44,7 +45,7 @@ class ResidentPass(Pass):
         last = self.new(B, C, D, dtype=torch.float32)
         self._launch(
             "resident_forward", B, C, self.sizes.forward,
-            state.float().contiguous(), self.query, last, t.near, t.near.shape[1], t.links, t.links.shape[1], t.whole,
+            state.float().contiguous(), self.query, last, t.near, t.near.shape[1], t.links, t.shares,
             parts, len(parts), w.forward, w.numbers, w.answering,
             self.x, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
@@ -53,8 +54,8 @@ class ResidentPass(Pass):
 
     def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights; None are zeros."""
-        t, w, steps, (_, P, H) = self.tables, self.weights, self.steps, self.widths
-        (_, B, C, D), G, parts = self.x.shape, len(t.near), parts_of(t.counts, 1, self.device)
+        t, w, steps, (_, P, H) = self.whole, self.weights, self.steps, self.widths
+        (_, B, C, D), G, parts = self.x.shape, len(t.near), parts_of(self.tables.counts, 1, self.device)
         grad_state = self.new(B, C, D, dtype=torch.float32)
         grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last.transpose(0, 1))
         if grad_logits is None:
@@ -64,8 +65,8 @@ class ResidentPass(Pass):
         grad_moved, hidden = self.new(steps, B, C, D), self.new(steps, B, C, H)
         self._launch(
             "resident_backward", B, C, self.sizes.backward,
-            grad_state, grad_logits, self.scale, self.x, self.query, self.gate, self.winners, t.near, t.gather,
-            t.near.shape[1], t.whole, t.slots, t.slots.shape[1], parts, len(parts), w.backward, w.numbers, w.returning,
+            grad_state, grad_logits, self.scale, self.x, self.query, self.gate, self.winners, t.givers, t.scales,
+            t.givers.shape[1], t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
             grad_own, grad_moved, hidden, grad_answers,
             B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps,
         )  # fmt: skip

@@ -72,7 +72,7 @@ def resident(
     step: Any, state: Tensor, tables: RuleTables, relations: RelationTables | None, keep: bool
 ) -> Resident | None:
     """Return how blocks take whole queries through all steps; None if every step has its own kernels."""
-    if relations is not None or not tables.shared:
+    if relations is not None or kernel_tables(tables, step.block.kinds).whole is None:
         return None
     (C, B, _), (G, longest), widths = state.shape, tables.members.shape, _widths(step)
     here = kernels(widths, state.device)

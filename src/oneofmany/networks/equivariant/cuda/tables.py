@@ -8,9 +8,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda.compiled import KernelRelations, KernelTables, KernelWeights, Widths
+from oneofmany.networks.equivariant.cuda.compiled import (
+    KernelRelations,
+    KernelTables,
+    KernelWeights,
+    WholeQueries,
+    Widths,
+)
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
 
 # ---- weights -------------------------------------------------------------------------------------------------------
@@ -30,14 +37,14 @@ def kernel_weights(
     kinds, widths = len(rule), (choice.shape[1], rule.shape[1] // 2, rule.shape[2] // 2)
     flat = torch.cat([choice.flatten(), update.flatten(), rule.flatten()]).to(torch.bfloat16)
     places, sizes = _fragments(widths, kinds, choice.device, resident)
-    forward, backward, answering, returning, totals = flat[places].split(sizes)
+    forward, backward, answering, returning, sums = flat[places].split(sizes)
     numbers = torch.cat([choice_bias, update_bias, readout]).float()
     return KernelWeights(
         forward,
         backward,
         answering.view(kinds, -1),
         returning.view(kinds, -1),
-        totals if resident else backward,
+        sums,
         numbers,
     )
 
@@ -53,25 +60,23 @@ def _fragments(widths: Widths, kinds: int, device: torch.device, resident: bool)
         fragments(H, D, update, 1, H, own_k=own),
         fragments(D, P, 0, 1, D),
     ]
-    backward, totals = (
-        [
-            fragments(P, D, 0, D, 1, own_k=of_k),
-            *(fragments(H, D, at, D, 1, own_k=of_k) for at in (P * D, (P + H) * D)),
-            fragments(D, H, update, H, 1, own_n=of_k),
-        ]
-        for of_k in (own, 8)
-    )
+    backward = [
+        fragments(P, D, 0, D, 1, own_k=own),
+        *(fragments(H, D, at, D, 1, own_k=own) for at in (P * D, (P + H) * D)),
+        fragments(D, H, update, H, 1, own_n=own),
+    ]
+    sums = [fragments(P + 2 * H, D, 0, D, 1, own_k=2)]
     halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
     if resident:
-        told = [fragments(P, H, at + of, 2 * H, 1, own_n=4) for at in halves for of in (0, H)]
-        given = [fragments(H, P, at + of, 1, 2 * H, own_n=4) for at in halves for of in (0, H)]
+        told = [fragments(P, H, at + of, 2 * H, 1, own_k=2, own_n=4) for at in halves for of in (0, H)]
+        given = [fragments(H, P, at + of, 1, 2 * H, own_k=2, own_n=4) for at in halves for of in (0, H)]
         # From [kind, largest or second, gates or values, 16 of K, 16 of N, ..].
         answering = [np.reshape(told, (kinds, 2, 2, P // 16, H // 16, -1)).transpose(0, 4, 1, 3, 2, 5).ravel()]
         returning = [np.reshape(given, (kinds, 2, 2, H // 16, P // 16, -1)).transpose(0, 4, 2, 3, 1, 5).ravel()]
     else:
         answering = [fragments(P, 2 * H, at, 2 * H, 1) for at in halves]
         returning = [fragments(2 * H, P, at, 1, 2 * H) for at in halves]
-    parts = [np.concatenate(part) for part in (forward, backward, answering, returning, totals if resident else [[]])]
+    parts = [np.concatenate(part) for part in (forward, backward, answering, returning, sums)]
     return torch.from_numpy(np.concatenate(parts).astype(np.int64)).to(device), [len(part) for part in parts]
 
 
@@ -97,6 +102,8 @@ def _column(width: int, pair: np.ndarray, t: np.ndarray, j: np.ndarray, most: in
 # ---- rules and relations -------------------------------------------------------------------------------------------
 
 
+FOUR = 4
+"""Rules of a choice that blocks with whole queries can have, at most."""
 _TABLES: WeakKeyDictionary[RuleTables, dict[tuple[str, ...], KernelTables]] = WeakKeyDictionary()
 
 
@@ -111,23 +118,57 @@ def kernel_tables(tables: RuleTables, kinds: tuple[str, ...]) -> KernelTables:
             tables.slot.int().contiguous(),
             tables.spread.weight.float().contiguous(),
             tables.spread.back_weight.float().contiguous(),
-            *_of_whole_queries(tables),
+            _whole_queries(tables),
             tuple((kinds.index(name), count) for name, count in tables.kinds if count),
         )
     return known[kinds]
 
 
-def _of_whole_queries(tables: RuleTables) -> tuple[Tensor, Tensor, Tensor, int]:
-    """``near``, ``links``, ``slots`` and ``whole`` of ``KernelTables``."""
-    shares = tables.spread.weight.float()
-    if not tables.shared:
-        return shares, shares, shares, 0
-    near = tables.members.where(tables.real, -1).short()
-    links = torch.stack([tables.rules.int(), shares.view(torch.int32)], -1)
-    nibbles = (torch.where(tables.slot < 0, 14, tables.slot).long() & 15) * 0x11111111
-    slots = torch.stack([tables.rules.int(), ((nibbles ^ 1 << 31) - (1 << 31)).int()], -1)
-    whole = int(shares.shape[1] <= 4 and bool((shares == 1).all()))
-    return near.contiguous(), links.contiguous(), slots.contiguous(), whole
+def _whole_queries(tables: RuleTables) -> WholeQueries | None:
+    """The tables of blocks with whole queries; None if every step needs its own kernels.
+
+    A choice has at most four rules, and in every place of its list a rule of the same kind. All choices of a rule have
+    the same share of its answer; one that has the share of two is there twice.
+    """
+    if not tables.shared or tables.rules.shape[1] > FOUR:
+        return None
+    index, shares = tables.rules.cpu(), tables.spread.weight.float().cpu()
+    links, of_links, scales, times = [], [], [], torch.zeros_like(index)
+    kind = torch.arange(len(tables.kinds)).repeat_interleave(torch.tensor([count for _, count in tables.kinds]))
+    for number, (_, count) in enumerate(tables.kinds):
+        here = (kind[index] == number) & (shares > 0)
+        if not here.any():
+            scales += [0.0] * count
+            continue
+        share = shares[here].min()
+        often = torch.where(here, shares / share, 0)
+        each = int(often[0].sum())
+        if (often != often.long()).any() or (often.sum(1) != each).any() or share != share.bfloat16():
+            return None
+        times += often.long()
+        links.append(index.flatten().repeat_interleave(often.long().flatten()).view(-1, each))
+        of_links += [float(share)] * each
+        scales += [float(share)] * count
+    if len(of_links) > FOUR:
+        return None
+    rows = torch.cat(links + [links[0][:, :1]] * (FOUR - len(of_links)), 1)
+    own = torch.where(tables.slot < 0, 14, tables.slot).long().cpu()
+    slots = F.pad(index + (own << 28), (0, FOUR - index.shape[1]), value=14 << 28)
+    of_rules = [[] for _ in range(len(tables.members))]
+    for choice, (some, often) in enumerate(zip(index.tolist(), times.tolist(), strict=True)):
+        for rule, number in zip(some, often, strict=True):
+            of_rules[rule] += [choice] * number
+    width = max(map(len, of_rules))
+    givers = torch.tensor([of + [-1] * (width - len(of)) for of in of_rules])
+    device = tables.members.device
+    return WholeQueries(
+        tables.members.where(tables.real, -1).short().contiguous(),
+        rows.int().contiguous().to(device),
+        torch.tensor(of_links + [0.0] * (FOUR - len(of_links))).bfloat16().to(device),
+        ((slots ^ 1 << 31) - (1 << 31)).int().contiguous().to(device),
+        givers.short().contiguous().to(device),
+        torch.tensor(scales).to(device),
+    )
 
 
 def kernel_relations(tables: RelationTables, block: Any, choices: int) -> KernelRelations:
