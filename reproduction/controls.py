@@ -16,6 +16,7 @@ from reproduction.differences import changes, different, repeated_runs
 from reproduction.runs import (
     CONTROLS,
     OUR_RECIPE,
+    TEN_SEEDS,
     THESIS,
     apart_in,
     goes_on,
@@ -39,7 +40,7 @@ def start_of(record: Record) -> str:
 
 
 def _controls(grid: Grid) -> list[Record]:
-    elsewhere = (REPEATED, THESIS, OUR_RECIPE)
+    elsewhere = (REPEATED, THESIS, OUR_RECIPE, TEN_SEEDS)
     return [record for record in apart_in(grid, CONTROLS) if record.apart not in elsewhere]
 
 

@@ -31,6 +31,7 @@ from reproduction.hard import hard_ratings, hard_sudokus
 from reproduction.ingredients import alike, factorial, factorial_effects, factorial_steps, listed_checker
 from reproduction.large_boards import large_boards
 from reproduction.literal import literal_charts, literal_runs, literal_tests
+from reproduction.more_seeds import more_seeds
 from reproduction.networks import network_effects, networks
 from reproduction.ours import each_run, fixed_givens, main_table, objectives, same_queries
 from reproduction.paper_tables import accuracy, data_statistics, standard_errors
@@ -99,7 +100,7 @@ def paper_tables(grid: Grid) -> list[Table]:
         *(table(grid) for table in (schedule, agreement, agreement_by_mean, ms_order)),
         *(accuracy(grid, other) for other in more),
         *(table(grid, one) for one in (first, *more) for table in by_schedule),
-        *(table(grid) for table in (second_phase, thesis, naive_authors, other_settings)),
+        *(table(grid) for table in (second_phase, thesis, more_seeds, naive_authors, other_settings)),
         *(table(grid) for table in (literal_tests, literal_runs, tuning, repeated, cost)),
         several_starts(others(grid)),
         other_data(others(grid)),

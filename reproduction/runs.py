@@ -24,8 +24,9 @@ CHECKER_VARIANT = f"{OUR_VARIANT}-checker"
 """Recipes ``sudoku/OBJECTIVE/equivariant-checker``: trained with the rules checker (``discover``)."""
 LITERAL, TUNING, CONTROLS, EXPERIMENTS = "literal", "tuning", "controls", "experiments"
 """Folders of records that are kept apart from the runs that count and never replace them."""
-THESIS, OUR_RECIPE = f"{CONTROLS}/equal-budget", f"{CONTROLS}/our-recipe"
-"""Controls with their own tables: every second phase from both starts, and the paper's networks under our recipe."""
+THESIS, OUR_RECIPE, TEN_SEEDS = (f"{CONTROLS}/{name}" for name in ("equal-budget", "our-recipe", "ten-seeds"))
+"""Controls with their own tables: every second phase from both starts, the paper's networks under our recipe, and more
+seeds of Table 2."""
 SEEDS_OF_THESIS = (42, 1729, 3120, 7, 2024)
 """The paper's seeds and two more."""
 UNIQUE_DATA = {"sudoku-train": "10k", "sudoku-os-train": "180k"}

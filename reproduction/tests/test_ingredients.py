@@ -20,11 +20,12 @@ from reproduction.answers import ANSWERS, FEW
 from reproduction.controls import other_settings, second_phase
 from reproduction.experiments import experiments
 from reproduction.ingredients import alike, factorial, factorial_effects, factorial_steps, listed_checker, rise
+from reproduction.more_seeds import more_seeds
 from reproduction.networks import network_effects, networks
 from reproduction.page import all_tables
 from reproduction.paired import difference, in_points, mean_difference, of_recipe, verdict
 from reproduction.publish import NOTHING, publish
-from reproduction.runs import SEEDS_OF_THESIS, THESIS
+from reproduction.runs import SEEDS_OF_THESIS, TEN_SEEDS, THESIS
 from reproduction.tests.our_records import settings
 from reproduction.tests.paper_records import write
 
@@ -291,6 +292,20 @@ def test_the_thesis_is_decided_by_paired_differences():
 def test_undecided_is_an_answer(phase, selection, words):
     assert words in ANSWERS["thesis-answer"](second_phases(phase, selection))
     assert ANSWERS["thesis-answer"](second_phases(phase, selection, SEEDS[:2])) == FEW
+
+
+def test_more_seeds_beside_the_papers():
+    """Only seeds that both have count; three are those of Table 2, which has its own table."""
+    seeds = (*SEEDS, 7, 8)
+    found = [run("nqueens/minloss/table-2", seed, 70, apart=TEN_SEEDS) for seed in (*seeds, 9)]
+    found += [run("nqueens/selectr/table-2", seed, 74 + seed % 2, apart=TEN_SEEDS) for seed in seeds]
+    minloss, selectr, gain = (texts(row) for row in more_seeds(Grid.of(found)).rows)
+    assert (minloss[0], minloss[4], minloss[-1]) == ("MinLoss", "77.29 ± 0.38", "5")
+    assert selectr[2].startswith("74.40 [")
+    mean, low, high = interval([4, 5, 4, 5, 4])
+    assert gain[2] == f"+{mean:.2f} [+{low:.2f}, +{high:.2f}]"
+    assert not other_settings(Grid.of(found)).rows
+    assert not more_seeds(Grid.of([one for one in found if one.seed in SEEDS])).rows
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
