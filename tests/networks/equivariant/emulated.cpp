@@ -135,7 +135,6 @@ template <int left> void wait_for_copies() {}
 unsigned masks(unsigned x, int at) {
     return (x >> (8 * at + 7) & 1 ? 0xffffu : 0) | (x >> (8 * at + 15) & 1 ? 0xffff0000u : 0);
 }
-void prefetch(const void*) {}
 template <typename T> T load_again(const T* from) { return *from; }
 template <typename T> void store_again(T* to, T x) { *to = x; }
 template <typename T> void store_once(T* to, T x) { *to = x; }

@@ -40,7 +40,6 @@ __device__ __forceinline__ void mma_half(float (&c)[4], unsigned a0, unsigned a1
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(b));
 }
-__device__ __forceinline__ void prefetch(const void* from) { asm volatile("prefetch.global.L2 [%0];" :: "l"(from)); }
 // The matrix units' layout of four parts of 8 x 8 numbers, each of them transposed: a lane says where 16 bytes of one row are.
 __device__ __forceinline__ void load_parts(unsigned (&x)[4], const void* row, bool transposed) {
     const unsigned at = (unsigned)__cvta_generic_to_shared(row);

@@ -1,9 +1,6 @@
 // All steps of whole queries in one block. What choices send and what rules answer stays in the shared memory; the state
 // goes through the L2 cache. A row is one choice, or one rule, of one of the block's queries.
 //
-#ifndef PREFETCH
-#define PREFETCH 1
-#endif
 // Hidden units, and channels that are sent back, go through the matrix units 16 at a time; a lane holds four of them,
 // 16 * c + 4 * t to 16 * c + 4 * t + 3 (``own_k`` and ``own_n`` of ``tables.fragments``).
 
@@ -575,13 +572,6 @@ __device__ void sum_members(
     }
 }
 
-// Let what the next tile reads come to the L2 cache.
-__device__ void announce(const unsigned short* gate, const unsigned short* x, const Place& p) {
-    #pragma unroll
-    for (int r = 0; r < 2; r++)
-        if (p.t < 3) prefetch(p.t < 2 ? gate + p.row[r] * 2 * H + p.t * 64 % (2 * H) : x + p.row[r] * D);
-}
-
 extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
     float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
     const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* givers,
@@ -610,12 +600,6 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
                 const Place p = group.place(tile, 0, C, near, C);
-                if (PREFETCH) {
-                    const int then = tile + warps < tiles ? step : step - 1;
-                    int unused[2];
-                    const Place next = group.place(tile + warps < tiles ? tile + warps : warp, 0, C, unused, C);
-                    if (then >= 0) announce(gate + then * rows * 2 * H, x + (then + 1) * rows * D, next);
-                }
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
