@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -158,8 +158,7 @@ def hard_ratings(grid: Grid) -> Table:
                 one = None if not runs else _chosen(runs).numbers
                 mean = None if not one else one.get("mean", one.get("accuracy"))
                 cells.append(Cell() if mean is None else Cell(f"{mean:.2f}", {"mean": mean}, commands(runs)))
-            seeds = max(len(runs) for runs in tests.values())
-            rows.append((Cell(recipe), Cell(str(way)), *cells, count_cell(seeds)))
+            rows.append((Cell(recipe), Cell(str(way)), *cells, seeds_cell(tests)))
     names = list(shown.values())
     return Table(
         "hard-ratings",
@@ -175,11 +174,17 @@ def hard_ratings(grid: Grid) -> Table:
             Column("seeds"),
         ),
         tuple(rows),
-        "All queries of a test set, mean over seeds. Half of the queries of a range have several solutions; their "
-        "rating is that of the puzzle before the given was removed. First and fresh: the test sets of the other "
-        "results on Sudoku.",
+        "All queries of a test set, mean over the seeds that were tested on it. Half of the queries of a range have "
+        "several solutions; their rating is that of the puzzle before the given was removed. First and fresh: the test "
+        "sets of the other results on Sudoku.",
         labels=2,
     )
+
+
+def seeds_cell(tests: Mapping[str, Runs]) -> Cell:
+    """``3``, or ``2 to 3`` if some test sets have fewer seeds than others."""
+    few, most = (end(len(runs) for runs in tests.values()) for end in (min, max))
+    return count_cell(most) if few == most else Cell(f"{few} to {most}", {"": most})
 
 
 def main_recipe(grid: Grid) -> str | None:

@@ -9,10 +9,10 @@ from oneofmany.evaluation.record import Record
 from oneofmany.pictures.lines import Line, draw_lines, legend_room
 from oneofmany.pictures.searches import STYLES
 from oneofmany.pictures.themes import Chart
-from oneofmany.report.cells import accuracy_cell, count_cell
+from oneofmany.report.cells import accuracy_cell
 from oneofmany.report.grid import Grid, commands_of, summary_of
 from oneofmany.report.table import Cell, Column, Table, columns
-from reproduction.hard import runs_by_way
+from reproduction.hard import runs_by_way, seeds_cell
 from reproduction.ours import INTERVALS
 
 TESTS = {
@@ -31,8 +31,7 @@ def large_boards(grid: Grid) -> Table:
         for way, tests in ways.items():
             cells = [accuracy_cell(tests[test], "overall") if test in tests else Cell() for test in TESTS]
             records = [record for runs in tests.values() for record, _ in runs]
-            seeds = count_cell(len({record.seed for record in records}))
-            rows.append((Cell(recipe), Cell(trained_on(records[0])), Cell(str(way)), *cells, seeds))
+            rows.append((Cell(recipe), Cell(trained_on(records[0])), Cell(str(way)), *cells, seeds_cell(tests)))
     by_size = [
         (f"{size}x{size}, givens of {size**2}", [str(givens) for other, givens in TESTS.values() if other == size])
         for size in SIZES
