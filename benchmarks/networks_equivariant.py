@@ -2,17 +2,23 @@
 
 Plain is a direct implementation of the same function: rules as one padded gather, the two largest by topk, and
 PyTorch's own backward. On a GPU ours runs in bf16 with its kernels; --compiled adds variants without kernels, with one
-step or the whole network compiled. The whole update is a CUDA graph.
+step or the whole network compiled. The whole update is a CUDA graph. --before times the kernels of another revision in
+the same run.
 
     python benchmarks/networks_equivariant.py                       # CPU: small boards, one thread
     python benchmarks/networks_equivariant.py --device cuda --batch 512 1024 2048
+    git worktree add ../before REVISION
+    python benchmarks/networks_equivariant.py --device cuda --before ../before/src
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import statistics
+import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -169,6 +175,17 @@ def measure(problem: Problem, B: int, width: int, steps: int, device: str, varia
     return time_of_step, torch.cuda.max_memory_allocated() / 1e9 if cuda else 0.0
 
 
+def measure_before(source: str, problem: Problem, B: int, width: int, steps: int, variant: str) -> tuple[float, float]:
+    """As ``measure`` on a GPU, in a process with the sources of another revision."""
+    arguments = ["--measure", problem.task, str(problem.size), str(B), str(width), str(steps), variant]
+    environment = {**os.environ, "PYTHONPATH": os.path.abspath(source)}
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments], env=environment, capture_output=True, text=True, check=True
+    )
+    took, memory = map(float, done.stdout.split()[-2:])
+    return took, memory
+
+
 def agreement(problem: Problem, width: int, device: str) -> float:
     """Return the largest difference between plain and ours, in float32."""
     network = EquivariantNetwork(problem, width=width, steps=4).to(device)
@@ -189,14 +206,22 @@ def main() -> None:
     parser.add_argument(
         "--compiled", choices=["step", "whole"], nargs="+", default=[], help="on a GPU also compiled, without kernels"
     )
+    parser.add_argument("--before", metavar="SRC", help="on a GPU also the kernels of the sources in this folder")
+    parser.add_argument("--measure", nargs=6, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.measure:
+        task, size, B, width, steps, variant = arguments.measure
+        problem = {"nqueens": nqueens, "sudoku": sudoku}[task](int(size))
+        print(*measure(problem, int(B), int(width), int(steps), "cuda", variant))
+        return
     cuda = arguments.device == "cuda"
     torch.set_num_threads(1)
     width = arguments.width or (64 if cuda else 32)
     queens = nqueens(arguments.queens or (10 if cuda else 8))
     variants = ["plain", "ours"]
     if cuda:
-        variants = ["plain", "ours, kernels, graph", *(f"ours, {what} compiled, graph" for what in arguments.compiled)]
+        kernels = ["ours, kernels, graph", *(["before, kernels, graph"] if arguments.before else [])]
+        variants = ["plain", *kernels, *(f"ours, {what} compiled, graph" for what in arguments.compiled)]
     flops, bandwidth = ceilings(arguments.device)
     print(f"ceilings: {flops / 1e12:.2f} TFLOP/s, {bandwidth / 1e12:.3f} TB/s; width {width}, {arguments.steps} steps")
     print(
@@ -212,8 +237,12 @@ def main() -> None:
         for B in batches:
             plain = None
             for variant in variants:
+                about = problem, B, width, arguments.steps
                 try:
-                    took, memory = measure(problem, B, width, arguments.steps, arguments.device, variant)
+                    if variant.startswith("before"):
+                        took, memory = measure_before(arguments.before, *about, variant)
+                    else:
+                        took, memory = measure(*about, arguments.device, variant)
                 except Exception:
                     traceback.print_exc()
                     continue
