@@ -236,7 +236,7 @@ template <int W> struct Tile {
     }
 };
 
-// Gates and values of hidden units. In memory, four of a lane's gates stand before the four values of the same units.
+// Gates and values of hidden units. In memory, four gates stand before the four values of the same units.
 struct Own {
     Packed<H> gates, values;
     __device__ void load(const unsigned short* from, const Place& p) {
@@ -244,7 +244,7 @@ struct Own {
         for (int r = 0; r < 2; r++)
             #pragma unroll
             for (int c = 0; c < H / 16; c++) {
-                const uint4 x = *reinterpret_cast<const uint4*>(from + p.row[r] * 2 * H + (4 * c + p.t) * 8);
+                const uint4 x = *reinterpret_cast<const uint4*>(from + p.row[r] * 2 * H + 2 * column<H>(2 * c, p.t, 0));
                 gates.v[2 * c][r] = x.x; gates.v[2 * c + 1][r] = x.y; values.v[2 * c][r] = x.z; values.v[2 * c + 1][r] = x.w;
             }
     }
@@ -256,10 +256,27 @@ __device__ void store_own(unsigned short* to, const Place& p, const Tile<H>& gat
         if (p.inside[r])
             #pragma unroll
             for (int c = 0; c < H / 8; c += 2)
-                *reinterpret_cast<uint4*>(to + p.row[r] * 2 * H + (2 * c + p.t) * 8) = make_uint4(
+                *reinterpret_cast<uint4*>(to + p.row[r] * 2 * H + 2 * column<H>(c, p.t, 0)) = make_uint4(
                     pack(gates.v[c][2 * r], gates.v[c][2 * r + 1]), pack(gates.v[c + 1][2 * r], gates.v[c + 1][2 * r + 1]),
                     pack(values.v[c][2 * r], values.v[c][2 * r + 1]), pack(values.v[c + 1][2 * r], values.v[c + 1][2 * r + 1])
                 );
+}
+
+// Back through the gated layer: from the gradients `d` of two hidden units, and these themselves.
+struct Gated {
+    unsigned gates, values, hidden;
+};
+__device__ Gated back_to_gates(unsigned gates, unsigned values, float d0, float d1) {
+    float h[2], dg[2], dv[2];
+    #pragma unroll
+    for (int j = 0; j < 2; j++) {
+        const float g = j ? high_half(gates) : low_half(gates), v = j ? high_half(values) : low_half(values);
+        const float opened = sigmoid(g), swish = g * opened, d = j ? d1 : d0;
+        h[j] = swish * v;
+        dg[j] = d * v * (opened + swish - swish * opened);
+        dv[j] = d * swish;
+    }
+    return {pack(dg[0], dg[1]), pack(dv[0], dv[1]), pack(h[0], h[1])};
 }
 
 // ---- products -------------------------------------------------------------------------------------------------------
@@ -453,8 +470,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
     float* grad_state, const float* grad_logits, const float* scale, const unsigned short* x, const unsigned short* query,
     const unsigned short* gate, const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
     const int* slot, int degree, const unsigned short* grad_relayed, const int* of_variable, const int* most, int ends, int V,
-    const Backward* weights, const Numbers* numbers, unsigned short* grad_spoken, unsigned short* grad_moved,
-    unsigned short* grad_own, unsigned short* hidden, int B, int C, int last, int first
+    const Backward* weights, const Numbers* numbers, unsigned short* grad_sent, unsigned short* grad_moved,
+    unsigned short* grad_units, int B, int C, int last, int first
 ) {
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
     fetch(memory.weights, weights);
@@ -463,7 +480,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
     const Backward& w = memory.weights;
     const Numbers& of = memory.numbers;
     const int at_most = ends ? *most : 0;  // ends at a variable
-    constexpr int OUT = P + 2 * H;
     const int tiles = tiles_of(C, B), warps = threads() / 32;
     for (int tile = block() * warps + thread() / 32; tile < tiles; tile += blocks() * warps) {
         const Place p = place_of(tile, 0, C, B);
@@ -510,7 +526,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                     }
                 }
             const Packed<P> sent = said.packed();
-            sent.store(grad_spoken, p, OUT);
+            sent.store(grad_sent, p, P);
             multiply(grad, sent, w.spoken, p.lane);
         }
         if (!first) {
@@ -546,28 +562,17 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
             }
             Own own;
             own.load(gate, p);
-            Packed<H>&gates = own.gates, &values = own.values, made;
+            Packed<H>&gates = own.gates, &values = own.values;
             #pragma unroll
             for (int n = 0; n < H / 8; n++)
                 #pragma unroll
                 for (int r = 0; r < 2; r++) {
-                    float h[2], dg[2], dv[2];
-                    #pragma unroll
-                    for (int j = 0; j < 2; j++) {
-                        const float g = j ? high_half(gates.v[n][r]) : low_half(gates.v[n][r]);
-                        const float v = j ? high_half(values.v[n][r]) : low_half(values.v[n][r]);
-                        const float opened = sigmoid(g), d = back.v[n][2 * r + j];
-                        h[j] = g * opened * v;
-                        dg[j] = d * v * opened * (1 + g * (1 - opened));
-                        dv[j] = d * g * opened;
-                    }
-                    made.v[n][r] = pack(h[0], h[1]);
-                    gates.v[n][r] = pack(dg[0], dg[1]);
-                    values.v[n][r] = pack(dv[0], dv[1]);
+                    const Gated made = back_to_gates(gates.v[n][r], values.v[n][r], back.v[n][2 * r], back.v[n][2 * r + 1]);
+                    gates.v[n][r] = made.gates;
+                    values.v[n][r] = made.values;
                 }
-            made.store(hidden, p, H);
-            gates.store(grad_own + P, p, OUT);
-            values.store(grad_own + P + H, p, OUT);
+            gates.store(grad_units, p, 2 * H);
+            values.store(grad_units + H, p, 2 * H);
             multiply(grad, gates, w.gate, p.lane);
             multiply(grad, values, w.value, p.lane);
         }
@@ -685,7 +690,7 @@ struct Returning {
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
-    const unsigned short* grad_own, const Returning* weights, const int* members, const float* gather, int width,
+    const unsigned short* grad_units, const Returning* weights, const int* members, const float* gather, int width,
     const Part* parts, unsigned short* grad_answers, unsigned short* grad_pooled, int B, int step, int steps
 ) {
     const Part part = parts[block()];
@@ -707,7 +712,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
                 #pragma unroll
                 for (int r = 0; r < 2; r++) row[r] = (long long)members[p.item[r] * width + s] * B + p.query[r];
                 Packed<2 * H> told;
-                told.load(grad_own + P, row, P + 2 * H, p.t);
+                told.load(grad_units, row, 2 * H, p.t);
                 total.add(told, shares[0], shares[1]);
             }
             sent = total.packed();
@@ -805,7 +810,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) relations_forward(
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2) relations_backward(
-    const unsigned short* grad_own, const Returning* weights, const unsigned short* winners, unsigned short* grad_related,
+    const unsigned short* grad_units, const Returning* weights, const unsigned short* winners, unsigned short* grad_related,
     unsigned short* grad_relayed, const int* ends, int B, int M, int V
 ) {
     Returning& w = *reinterpret_cast<Returning*>(shared_memory());
@@ -827,7 +832,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) relations_backward(
                     #pragma unroll
                     for (int r = 0; r < 2; r++) row[r] = ((long long)variable * V + (p.inside[r] ? p.item[r] : 0)) * B + b;
                     Packed<2 * H> told;
-                    told.load(grad_own + P, row, P + 2 * H, p.t);
+                    told.load(grad_units, row, 2 * H, p.t);
                     of_end.add(told, p.inside[0] ? 1.f : 0.f, p.inside[1] ? 1.f : 0.f);
                 }
                 accumulate(of_end, p.lane, !side);

@@ -382,7 +382,7 @@ __device__ int spot_of_units(int row, int byte) {
 // Back to what choices sent: from the rules in which they were the largest or the second; and on to the state.
 __device__ void back_to_sent(
     Tile<D>& grad, const char* grad_pooled, const char* winners, const uint4* slots, const Backward& w,
-    unsigned short* grad_own, const Place& p, const Group& group
+    unsigned short* grad_sent, const Place& p, const Group& group
 ) {
     const unsigned unit = unit_matrix(p.lane, ONE);
     unsigned from[2][FOUR];  // the slot in the highest 4 bits, below it where the rule's row is
@@ -420,7 +420,7 @@ __device__ void back_to_sent(
             #pragma unroll
             for (int n = 0; n < 2; n++) sent[n][r] = pack(said[n][2 * r], said[n][2 * r + 1]);
             if (p.inside[r])
-                store_once(reinterpret_cast<uint2*>(grad_own + p.row[r] * (P + 2 * H)) + 4 * c + p.t, make_uint2(sent[0][r], sent[1][r]));
+                store_once(reinterpret_cast<uint2*>(grad_sent + p.row[r] * P) + 4 * c + p.t, make_uint2(sent[0][r], sent[1][r]));
         }
         #pragma unroll
         for (int n = 0; n < D / 16; n++) {
@@ -461,12 +461,12 @@ __device__ void back_to_moved(
             grad.v[n][i] = grad.v[n][i] * of_scale[i / 2] - mean[i / 2] - made(n, i) * along[i / 2];
 }
 
-// Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory too.
+// Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory, those of
+// values wait in the L2 cache.
 __device__ void back_to_units(
-    Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, unsigned short* hidden,
-    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p, unsigned nothing
+    Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, char* grad_gates,
+    unsigned short* grad_values, const int near[2], const Place& p, unsigned nothing
 ) {
-    constexpr int OUT = P + 2 * H;
     Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
     moved.rearrange(nothing);
@@ -487,33 +487,20 @@ __device__ void back_to_units(
             mma(back[0], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.x, b.y);
             mma(back[1], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.z, b.w);
         }
-        unsigned made[2][2], gates[2][2], values[2][2];
+        unsigned gates[2][2], values[2][2];
         #pragma unroll
         for (int r = 0; r < 2; r++) {
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const unsigned of_gates = n ? kept[r].y : kept[r].x, of_values = n ? kept[r].w : kept[r].z;
-                float h[2], dg[2], dv[2];
-                #pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    const float g = j ? high_half(of_gates) : low_half(of_gates);
-                    const float v = j ? high_half(of_values) : low_half(of_values);
-                    const float opened = sigmoid(g), swish = g * opened, d = back[n][2 * r + j];
-                    h[j] = swish * v;
-                    dg[j] = d * v * (opened + swish - swish * opened);
-                    dv[j] = d * swish;
-                }
-                made[n][r] = pack(h[0], h[1]);
-                gates[n][r] = pack(dg[0], dg[1]);
-                values[n][r] = pack(dv[0], dv[1]);
+                const Gated made = back_to_gates(of_gates, of_values, back[n][2 * r], back[n][2 * r + 1]);
+                gates[n][r] = made.gates;
+                values[n][r] = made.values;
             }
             if (p.inside[r]) {
-                const uint2 of_gates = make_uint2(gates[0][r], gates[1][r]);
-                uint2* own = reinterpret_cast<uint2*>(grad_own + p.row[r] * OUT + P) + 4 * c + p.t;
-                store_once(reinterpret_cast<uint2*>(hidden + p.row[r] * H) + 4 * c + p.t, make_uint2(made[0][r], made[1][r]));
-                store_once(own, of_gates);
-                store_again(own + H / 4, make_uint2(values[0][r], values[1][r]));
-                *reinterpret_cast<uint2*>(grad_gates + spot_of_units(near[r], 32 * c + 8 * p.t)) = of_gates;
+                store_again(reinterpret_cast<uint2*>(grad_values + near[r] * H) + 4 * c + p.t, make_uint2(values[0][r], values[1][r]));
+                *reinterpret_cast<uint2*>(grad_gates + spot_of_units(near[r], 32 * c + 8 * p.t)) =
+                    make_uint2(gates[0][r], gates[1][r]);
             }
         }
         #pragma unroll
@@ -576,9 +563,9 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
     const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* givers,
     const float* scales, int width, const uint4* slots, const Part* parts, int kinds,
-    const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_own,
-    unsigned short* grad_moved, unsigned short* hidden, unsigned short* grad_answers, int B, int C, int G, int queries,
-    int of_choices, int of_rules, int steps
+    const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_sent,
+    unsigned short* grad_moved, unsigned short* grad_answers, int B, int C, int G, int queries, int of_choices, int of_rules,
+    int steps
 ) {
     constexpr int PARTS = P / 16;  // of what a rule pools
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
@@ -589,10 +576,13 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     fetch(memory.numbers, numbers);
     synchronise();
     const int warp = thread() / 32, warps = threads() / 32, lane = thread() % 32;
+    // What stays in the L2 cache: gradients of the block's states, and of values.
+    between += (long long)block() * tiles_of(C, queries) * 16 * (D + H / 2);
+    unsigned short* grad_values = reinterpret_cast<unsigned short*>(between + tiles_of(C, queries) * 16 * D);
+    const long long rows = (long long)C * B;
     for (int first = block() * queries; first < B; first += blocks() * queries) {
         const Group group = {first, B - first < queries ? B - first : queries, B};
         const int tiles = tiles_of(C, group.queries);
-        const long long stays = (long long)block() * tiles_of(C, queries), rows = (long long)C * B;
         bool low = true;  // whether what rules hand back is at the bottom
         for (int step = steps - 1; step >= -1; step--) {
             char* of_rule = low ? bottom : bottom + of_choices;
@@ -605,9 +595,8 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                     grad.zero();
                     grad.add(grad_state, p);
                 } else {
-                    load_state(grad, between, stays + tile, lane);
-                    unsigned short* own = grad_own + (step + 1) * rows * (P + 2 * H);
-                    back_to_sent(grad, of_rule, won, slots, memory.weights, own, p, group);
+                    load_state(grad, between, tile, lane);
+                    back_to_sent(grad, of_rule, won, slots, memory.weights, grad_sent + (step + 1) * rows * P, p, group);
                 }
                 if (step < 0) {
                     grad.store(grad_state, p);
@@ -621,10 +610,10 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 }
                 back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, x + (step + 1) * rows * D, query, p);
                 back_to_units(
-                    grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, hidden + step * rows * H,
-                    grad_own + step * rows * (P + 2 * H), of_choice, near, p, steps >> 31
+                    grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, of_choice, grad_values,
+                    near, p, steps >> 31
                 );
-                store_state(grad, between, stays + tile, lane);
+                store_state(grad, between, tile, lane);
             }
             synchronise();
             if (step < 0) break;
@@ -640,11 +629,10 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                     *reinterpret_cast<unsigned*>(won + spot<4 * P>(row, 64 * at + 16 * k) / 4) = words[k];
             }
             synchronise();
-            for (int i = thread(); i < C * g.queries * H / 8; i += threads()) {  // the values instead of the gates
-                const int row = i / (H / 8), at = i % (H / 8), choice = row / g.queries, asked = row % g.queries;
-                const unsigned short* from = grad_own + (step * rows + (long long)(first + asked) * C + choice) * (P + 2 * H) + P + H;
-                *reinterpret_cast<uint4*>(of_choice + spot_of_units(row, 16 * at)) = load_again(reinterpret_cast<const uint4*>(from) + at);
-            }
+            for (int i = thread(); i < C * g.queries * H / 8; i += threads())  // the values instead of the gates
+                copy_later<16>(of_choice + spot_of_units(i / (H / 8), 16 * (i % (H / 8))), grad_values + 8 * i, true);
+            end_of_copies();
+            wait_for_copies<0>();
             synchronise();
             char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
             sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 1, step, steps);

@@ -101,8 +101,7 @@ class StepPass(Pass):
         if grad_logits is None:
             grad_logits = torch.zeros(steps, C, B, device=self.device)
         grad_logits = grad_logits.float().contiguous()
-        grad_own = self.new(steps, C, B, P + 2 * H)  # of a choice's output to its rules and to its own gates
-        grad_moved, hidden = self.new(steps, C, B, D), self.new(steps, C, B, H)
+        grad_sent, grad_units, grad_moved = self.new(steps, C, B, P), self.new(C, B, 2 * H), self.new(steps, C, B, D)
         grad_pooled, grad_answers = self.new(G, B, 2 * P), self.new(steps * G, B, 2 * H)
         grad_related, grad_relayed = self.new(steps, B, ends // 2, values, 2 * H), self.new(B, ends, values, P)
 
@@ -112,8 +111,8 @@ class StepPass(Pass):
             self._by_choices(
                 "choices_backward", C, B, grad_state, grad_logits[at], self.scale[at], self.x[step + 1], self.query,
                 self.gate[at], self.winners[after], grad_pooled, t.rules, t.slot, t.rules.shape[1],
-                *self._lists(grad_relayed), w.backward, w.numbers, grad_own[after], grad_moved[at],
-                grad_own[at], hidden[at], B, C, int(step == steps - 1), int(step < 0),
+                *self._lists(grad_relayed), w.backward, w.numbers, grad_sent[after], grad_moved[at],
+                grad_units, B, C, int(step == steps - 1), int(step < 0),
             )  # fmt: skip
 
         for step in reversed(range(steps)):
@@ -121,18 +120,16 @@ class StepPass(Pass):
             self._by_rules(
                 "rules_backward",
                 B,
-                (grad_own[step], w.returning, t.members, t.gather),
+                (grad_units, w.returning, t.members, t.gather),
                 (grad_answers, grad_pooled, B, step, steps),
             )
             if self.related is not None:
                 weight, winners = w.returning[self.related.kind], self.related_winners[step]
-                self._by_relations(
-                    "relations_backward", grad_own[step], weight, winners, grad_related[step], grad_relayed
-                )
+                self._by_relations("relations_backward", grad_units, weight, winners, grad_related[step], grad_relayed)
         by_choices(-1)
 
-        given = grad_own, grad_moved, hidden, grad_answers, grad_logits
-        grad_query, grad_choice, grad_bias, grad_rule, *others = self.weight_gradients(*given)
+        given = grad_sent, grad_moved, grad_answers, grad_logits
+        grad_query, grad_choice, grad_bias, grad_rule, *others = self.weight_gradients(*given, C * B)
         if self.related is not None:
             grad_rule[self.related.kind] += outer(self.related_pooled, grad_related)
-        return grad_state, grad_query, grad_choice, grad_bias, grad_rule, *others
+        return grad_state, grad_query.view(C, B, D), grad_choice, grad_bias, grad_rule, *others

@@ -65,7 +65,7 @@ def _fragments(widths: Widths, kinds: int, device: torch.device, resident: bool)
         *(fragments(H, D, at, D, 1, own_k=own) for at in (P * D, (P + H) * D)),
         fragments(D, H, update, H, 1, own_n=own),
     ]
-    sums = [fragments(P + 2 * H, D, 0, D, 1, own_k=2)]
+    sums = [fragments(P + 2 * H, D, 0, D, 1, own_k=2), fragments(D, H, update, H, 1, own_k=2, own_n=4)]
     halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
     if resident:
         told = [fragments(P, H, at + of, 2 * H, 1, own_k=2, own_n=4) for at in halves for of in (0, H)]
