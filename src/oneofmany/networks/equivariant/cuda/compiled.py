@@ -53,19 +53,23 @@ class WholeQueries:
     """The rules as blocks with whole queries read them.
 
     Args:
-        near: int16 [G, W], the members of every rule, -1 for padding.
+        near: int16 [G, ..], the members of every rule, padded with -1 to whole fours.
+        longest: the largest number of members.
         links: int32 [C, 4], the rules that a choice hears.
         shares: bfloat16 [4], the share of every link; 0 for padding.
         slots: int32 [C, 4], a choice's rules and, in the highest 4 bits, its slot there, or 14 for padding.
-        givers: int16 [G, I], the choices that hear a rule, -1 for padding.
+        givers: int16 [G, ..], the choices that hear a rule, padded in the same way.
+        most: the largest number of them.
         scales: float32 [G], their share.
     """
 
     near: Tensor
+    longest: int
     links: Tensor
     shares: Tensor
     slots: Tensor
     givers: Tensor
+    most: int
     scales: Tensor
 
 

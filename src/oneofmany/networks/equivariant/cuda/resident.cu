@@ -91,6 +91,14 @@ struct Group {
     }
 };
 
+// Four of a rule's choices; lists are padded to whole fours, with -1.
+struct Four {
+    uint2 v;
+    __device__ Four(const short* lists, int width, int rule, int s)
+        : v(*reinterpret_cast<const uint2*>(lists + rule * ((width + 3) & ~3) + s)) {}
+    __device__ int operator[](int j) const { return (int)((j / 2 ? v.y : v.x) << 16 * (1 - j % 2)) >> 16; }
+};
+
 // The two largest that the choices of every rule send. A thread takes 8 columns of a rule.
 template <bool keep> __device__ void pool_rules(
     const char* spoken, char* to, const short* members, int width, const Part* parts, unsigned short* pooled,
@@ -105,15 +113,21 @@ template <bool keep> __device__ void pool_rules(
             best[k] = next[k] = LOWEST | LOWEST << 16;
             slot[k] = other[k] = NO_NEAR | NO_NEAR << 16;
         }
-        #pragma unroll 3
-        for (int s = 0; s < width; s++) {
-            const int member = members[rule * width + s];
-            if (member < 0) continue;
-            const uint4 said =
-                *reinterpret_cast<const uint4*>(spoken + spot<2 * P>(member * group.queries + query, 16 * chunk));
-            const unsigned x[4] = {said.x, said.y, said.z, said.w};
+        #pragma unroll 1
+        for (int s = 0; s < width; s += FOUR) {
+            const Four some(members, width, rule, s);
+            uint4 said[FOUR];
             #pragma unroll
-            for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s, keep);
+            for (int j = 0; j < FOUR; j++)
+                if (some[j] >= 0)
+                    said[j] = *reinterpret_cast<const uint4*>(spoken + spot<2 * P>(some[j] * group.queries + query, 16 * chunk));
+            #pragma unroll
+            for (int j = 0; j < FOUR; j++) {
+                if (some[j] < 0) continue;
+                const unsigned x[4] = {said[j].x, said[j].y, said[j].z, said[j].w};
+                #pragma unroll
+                for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s + j, keep);
+            }
         }
         const uint4 first = make_uint4(best[0], best[1], best[2], best[3]);
         const uint4 second = make_uint4(or_zero(next[0]), or_zero(next[1]), or_zero(next[2]), or_zero(next[3]));
@@ -141,7 +155,7 @@ template <int K, int N> __device__ void answer_rules(
     const Slice<K>& w, const char* from, char* to, const Part& part, int c, const Group& group
 ) {
     const int lane = thread() % 32;
-    for (int tile = 0; tile < tiles_of(part.rules, group.queries); tile++) {
+    for (int tile = part.index; tile < tiles_of(part.rules, group.queries); tile += part.blocks) {
         const Place p = place_of(tile, part.first, part.rules, group.queries);
         const int near[2] = {(int)p.row[0], (int)p.row[1]};
         // A lane says where row lane % 16 of the tile is.
@@ -515,46 +529,45 @@ __device__ void back_to_units(
 }
 
 // What the choices of every rule hand back for one half (0 gates, 1 values) of its answer, times their share. A warp takes
-// 16 rules at a time, a lane 8 of every 32 units.
+// 32 units of 16 rules at a time, a lane 8 of them.
 __device__ void sum_members(
     const char* units, char* to, const short* givers, const float* scales, int width, const Part* parts,
     unsigned short* grad_answers, const Group& group, int G, int half, int step, int steps
 ) {
     constexpr int COLUMNS = (H + 31) / 32;
     const unsigned unit = unit_matrix(thread() % 32, ONE);
-    for (int tile = thread() / 32; tile < tiles_of(G, group.queries); tile += threads() / 32) {
-        const Place p = place_of(tile, 0, G, group.queries);
-        float sum[2][COLUMNS][2][4] = {};
-        #pragma unroll 3
-        for (int s = 0; s < width; s++)
+    for (int i = thread() / 32; i < tiles_of(G, group.queries) * COLUMNS; i += threads() / 32) {
+        const Place p = place_of(i / COLUMNS, 0, G, group.queries);
+        const int begin = 32 * (i % COLUMNS) + 8 * p.t;
+        float sum[2][2][4] = {};
+        for (int s = 0; s < width; s += FOUR) {
+            const Four some[2] = {{givers, width, p.item[0], s}, {givers, width, p.item[1], s}};
             #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int member = givers[p.item[r] * width + s];
-                const int at = spot_of_units(member * group.queries + p.query[r], 16 * p.t);
+            for (int j = 0; j < FOUR; j++) {
+                if (s + j >= width) break;
                 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
+                for (int r = 0; r < 2; r++) {
+                    const int member = some[r][j];
                     uint4 x = make_uint4(0, 0, 0, 0);
-                    if (member >= 0 && 8 * p.t < H) x = *reinterpret_cast<const uint4*>(units + (at ^ 64 * c));
-                    mma_half(sum[r][c][0], x.x, x.y, unit);
-                    mma_half(sum[r][c][1], x.z, x.w, unit);
+                    if (member >= 0 && begin < H)
+                        x = *reinterpret_cast<const uint4*>(units + spot_of_units(member * group.queries + p.query[r], 2 * begin));
+                    mma_half(sum[r][0], x.x, x.y, unit);
+                    mma_half(sum[r][1], x.z, x.w, unit);
                 }
             }
+        }
         #pragma unroll
         for (int r = 0; r < 2; r++) {
-            if (!p.inside[r] || 8 * p.t >= H) continue;
+            if (!p.inside[r] || begin >= H) continue;
             const float scale = scales[p.item[r]];
             const long long kept = group.kept(parts, p.item[r], p.query[r], step, steps);
-            #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const float(&of)[2][4] = sum[r][c];
-                const uint4 all = make_uint4(
-                    pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
-                    pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
-                );
-                const int column = half * H + 32 * c + 8 * p.t;
-                *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * column)) = all;
-                store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + column), all);
-            }
+            const float(&of)[2][4] = sum[r];
+            const uint4 all = make_uint4(
+                pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
+                pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
+            );
+            *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * (half * H + begin))) = all;
+            store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + half * H + begin), all);
         }
     }
 }

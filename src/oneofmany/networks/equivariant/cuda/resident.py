@@ -45,7 +45,7 @@ class ResidentPass(Pass):
         last = self.new(B, C, D, dtype=torch.float32)
         self._launch(
             "resident_forward", B, C, self.sizes.forward, D,
-            state.float().contiguous(), self.query, last, t.near, t.near.shape[1], t.links, t.shares,
+            state.float().contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
             parts, len(parts), w.forward, w.numbers, w.answering,
             self.x, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
@@ -55,7 +55,9 @@ class ResidentPass(Pass):
     def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.whole, self.weights, self.steps, self.widths
-        (_, B, C, D), G, parts = self.x.shape, len(t.near), parts_of(self.tables.counts, 1, self.device)
+        (_, B, C, D), G = self.x.shape, len(t.near)
+        # A warp has a part of 16 channels.
+        parts = parts_of(self.tables.counts, max(1, self.kernels.warps("resident_backward") // (P // 16)), self.device)
         grad_state = self.new(B, C, D, dtype=torch.float32)
         grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last.transpose(0, 1))
         if grad_logits is None:
@@ -66,7 +68,7 @@ class ResidentPass(Pass):
         self._launch(
             "resident_backward", B, C, self.sizes.backward, D + H // 2,
             grad_state, grad_logits, self.scale, self.x, self.query, self.gate, self.winners, t.givers, t.scales,
-            t.givers.shape[1], t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
+            t.most, t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
             grad_sent, grad_moved, grad_answers,
             B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps,
         )  # fmt: skip

@@ -160,13 +160,16 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
             of_rules[rule] += [choice] * number
     width = max(map(len, of_rules))
     givers = torch.tensor([of + [-1] * (width - len(of)) for of in of_rules])
+    near, heard = (F.pad(x, (0, -x.shape[1] % FOUR), value=-1) for x in (tables.members.where(tables.real, -1), givers))
     device = tables.members.device
     return WholeQueries(
-        tables.members.where(tables.real, -1).short().contiguous(),
+        near.short().contiguous(),
+        tables.members.shape[1],
         rows.int().contiguous().to(device),
         torch.tensor(of_links + [0.0] * (FOUR - len(of_links))).bfloat16().to(device),
         ((slots ^ 1 << 31) - (1 << 31)).int().contiguous().to(device),
-        givers.short().contiguous().to(device),
+        heard.short().contiguous().to(device),
+        width,
         torch.tensor(scales).to(device),
     )
 

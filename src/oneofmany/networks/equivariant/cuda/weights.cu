@@ -29,9 +29,9 @@ struct Stage {
     float of_logits[SPAN];
 };
 
-// What is made of them: gradients of gates, then of values; hidden units.
+// What is made of them: gradients of gates and of values; hidden units.
 struct Made {
-    unsigned short units[SPAN * 2 * H], hidden[SPAN * H];
+    unsigned short gates[SPAN * H], values[SPAN * H], hidden[SPAN * H];
 };
 
 // Where 8 columns of a row are: neighbouring rows have them in different banks.
@@ -46,14 +46,15 @@ struct Columns {
         return {offset, W, SWAPPED<W>, column / 8, made};
     }
     __device__ unsigned short* at(Stage& s, Made& m, int row, int chunk) const {
-        return (made ? m.units : s.sent) + offset + row * width + 8 * ((first + chunk) ^ (row & swapped));
+        return (made ? m.gates : s.sent) + offset + row * width + 8 * ((first + chunk) ^ (row & swapped));
     }
 };
 
 // 16 of the columns whose rows a warp adds up.
 __device__ Columns columns_of(int part, bool own) {
     if (!own) return Columns::of<D>(SPAN * P, 16 * part, false);
-    return 16 * part < P ? Columns::of<P>(0, 16 * part, false) : Columns::of<2 * H>(0, 16 * part - P, true);
+    if (16 * part < P) return Columns::of<P>(0, 16 * part, false);
+    return Columns::of<H>(16 * part < P + H ? 0 : SPAN * H, (16 * part - P) % H, true);
 }
 
 // Neighbouring threads copy what is next to each other, and every one the same columns of all its rows.
@@ -99,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
     Columns first[PARTS_OF_WARP];
     #pragma unroll
     for (int i = 0; i < PARTS_OF_WARP; i++) first[i] = columns_of(begin + i < end ? begin + i : end - 1, own);
-    const Columns second = own ? Columns::of<D>(SPAN * (P + D), 0, false) : Columns::of<H>(SPAN * 2 * H, 0, true);
+    const Columns second = own ? Columns::of<D>(SPAN * (P + D), 0, false) : Columns::of<H>(2 * SPAN * H, 0, true);
     // Products of a part with the second matrix, its sums over steps alone, and over rows as well.
     float products[PARTS_OF_WARP][WIDEST / 8][4] = {}, over_steps[PARTS_OF_WARP][TILES][2][4] = {}, alone[PARTS_OF_WARP][2][2] = {};
     float read[2][4] = {};
@@ -159,13 +160,10 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                 const uint4 kept = s.gate[i][r][thread()];
                 const Gated low = back_to_gates(kept.x, kept.z, back[0][2 * r], back[0][2 * r + 1]);
                 const Gated high = back_to_gates(kept.y, kept.w, back[1][2 * r], back[1][2 * r + 1]);
-                const int row = 16 * tile + g + 8 * r, chunk = 2 * units + t / 2, within = 4 * (t % 2);
-                unsigned short* gates = to.units + place_in<2 * H>(row, chunk) + within;
-                unsigned short* values = to.units + place_in<2 * H>(row, H / 8 + chunk) + within;
-                unsigned short* hidden = to.hidden + place_in<H>(row, chunk) + within;
-                *reinterpret_cast<uint2*>(gates) = make_uint2(low.gates, high.gates);
-                *reinterpret_cast<uint2*>(values) = make_uint2(low.values, high.values);
-                *reinterpret_cast<uint2*>(hidden) = make_uint2(low.hidden, high.hidden);
+                const int at = place_in<H>(16 * tile + g + 8 * r, 2 * units + t / 2) + 4 * (t % 2);
+                *reinterpret_cast<uint2*>(to.gates + at) = make_uint2(low.gates, high.gates);
+                *reinterpret_cast<uint2*>(to.values + at) = make_uint2(low.values, high.values);
+                *reinterpret_cast<uint2*>(to.hidden + at) = make_uint2(low.hidden, high.hidden);
             }
         }
     };
@@ -229,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
             for (int k = 0; k < OUT; k += 16) {
                 unsigned a[4];
                 if (k < P) take<P, false>(a, s.sent, 16 * tile, k, lane);
-                else take<2 * H, false>(a, now.units, 16 * tile, k - P, lane);
+                else take<H, false>(a, k < P + H ? now.gates : now.values, 16 * tile, (k - P) % H, lane);
                 const uint4 b = weights->own.v[k / 16][columns][lane];
                 mma(asked[0], a[0], a[1], a[2], a[3], b.x, b.y);
                 mma(asked[1], a[0], a[1], a[2], a[3], b.z, b.w);
