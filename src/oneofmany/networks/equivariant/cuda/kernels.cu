@@ -61,8 +61,9 @@ template <int BYTES> __device__ __forceinline__ void copy_later(void* to, const 
 __device__ __forceinline__ void end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Wait until all but the last `left` groups of copies have come.
 template <int left> __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(left) : "memory"); }
-// What other steps read again should stay in the L2 cache, what the backward pass reads should not.
+// What other steps read again should stay in the L2 cache, what goes from one pass to the next should not.
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
+template <typename T> __device__ __forceinline__ T load_once(const T* from) { return __ldcs(from); }
 template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
 template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
 // All ones or zeros by the highest bits of bytes `at` and `at` + 1, each twice.
@@ -72,11 +73,6 @@ __device__ __forceinline__ unsigned masks(unsigned x, int at) {
     return y;
 }
 // Of two packed numbers each; `above` gives all ones or zeros.
-__device__ __forceinline__ unsigned less(unsigned a, unsigned b) {  // a - b
-    unsigned x;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(x) : "r"(b), "r"(0xbf80bf80), "r"(a));
-    return x;
-}
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;
     asm("max.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
@@ -140,9 +136,14 @@ __device__ Place place_of(int tile, int first, int items, int B) {
 }
 
 // Two rows of 16-bit numbers, packed in pairs: from [row * stride + offset].
+enum Read { READ, READ_AGAIN, READ_ONCE };
+template <typename T, Read how> __device__ T load_as(const T* from) {
+    return how == READ_AGAIN ? load_again(from) : how == READ_ONCE ? load_once(from) : *from;
+}
+
 template <int W> struct Packed {
     unsigned v[W / 8][2];
-    template <bool again = false> __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
+    template <Read how = READ> __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
         constexpr int pairs = OWN<W> / 2;
         #pragma unroll
         for (int r = 0; r < 2; r++)
@@ -150,12 +151,10 @@ template <int W> struct Packed {
             for (int q = 0; q < W / 8 / pairs; q++) {
                 const unsigned short* at = from + row[r] * stride + column<W>(q * pairs, t, 0);
                 if (pairs == 4) {
-                    const uint4* found = reinterpret_cast<const uint4*>(at);
-                    uint4 x = again ? load_again(found) : *found;
+                    const uint4 x = load_as<uint4, how>(reinterpret_cast<const uint4*>(at));
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y; v[q * pairs + 2][r] = x.z; v[q * pairs + 3][r] = x.w;
                 } else {
-                    const uint2* found = reinterpret_cast<const uint2*>(at);
-                    uint2 x = again ? load_again(found) : *found;
+                    const uint2 x = load_as<uint2, how>(reinterpret_cast<const uint2*>(at));
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y;
                 }
             }
@@ -362,7 +361,7 @@ struct ForwardMemory {
 extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
     float* state, const unsigned short* query, const unsigned short* answers, const int* rules, const float* spread,
     int degree, const unsigned short* relayed, const int* of_variable, const int* most, int ends, int V,
-    const Forward* weights, const Numbers* numbers, unsigned short* new_x, unsigned short* spoken, unsigned short* gate,
+    const Forward* weights, const Numbers* numbers, unsigned short* states, unsigned short* spoken, unsigned short* gate,
     float* scale, float* logits, int B, int C, int keep, int last
 ) {
     ForwardMemory& memory = *reinterpret_cast<ForwardMemory*>(shared_memory());
@@ -442,15 +441,13 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
                 logits[p.row[r]] = sums[r];
                 if (keep) scale[p.row[r]] = inverse[r];
             }
-        if (last && !keep) continue;
+        if (keep) moved.packed().store(states, p, D);
+        if (last) continue;
         asked.load(query, p.row, D, p.t);
         moved.add(asked, 1.f, 1.f);
-        const Packed<D> again = moved.packed();
-        if (keep) again.store(new_x, p, D);
-        if (last) continue;
         Tile<P> says;
         says.fill(of.spoken_bias, p.t);
-        multiply(says, again, w.spoken, p.lane);
+        multiply(says, moved.packed(), w.spoken, p.lane);
         says.packed().store(spoken, p, P);
     }
 }
@@ -467,8 +464,8 @@ struct BackwardMemory {
 };
 
 extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
-    float* grad_state, const float* grad_logits, const float* scale, const unsigned short* x, const unsigned short* query,
-    const unsigned short* gate, const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
+    float* grad_state, const float* grad_logits, const float* scale, const unsigned short* states, const unsigned short* gate,
+    const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
     const int* slot, int degree, const unsigned short* grad_relayed, const int* of_variable, const int* most, int ends, int V,
     const Backward* weights, const Numbers* numbers, unsigned short* grad_sent, unsigned short* grad_moved,
     unsigned short* grad_units, int B, int C, int last, int first
@@ -537,10 +534,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                 Tile<D> made;
                 Packed<D> part;
                 made.zero();
-                part.load(x, p.row, D, p.t);
+                part.load(states, p.row, D, p.t);
                 made.add(part, 1.f, 1.f);
-                part.load(query, p.row, D, p.t);
-                made.add(part, -1.f, -1.f);
                 #pragma unroll
                 for (int n = 0; n < D / 8; n++)
                     #pragma unroll

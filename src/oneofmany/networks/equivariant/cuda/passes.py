@@ -27,7 +27,7 @@ class Pass:
         every_step: whether to return the logits of all steps.
     """
 
-    x: Tensor
+    states: Tensor
     pooled: Tensor
     query: Tensor
     gate: Tensor
@@ -74,7 +74,7 @@ class Pass:
         blocks = self.kernels.blocks("weight_sums", 8 * -(-rows // span))
         sizes = OUT * D, D * H, OUT, D, 128 // D * D
         sums = self.new(blocks, sum(sizes), dtype=torch.float32)
-        given = grad_sent, grad_moved, self.gate, self.x, self.query, grad_logits, self.weights.sums
+        given = grad_sent, grad_moved, self.gate, self.states, self.query, grad_logits, self.weights.sums
         memory = stage_memory(self.widths, span)
         self.kernels.launch("weight_sums", blocks, *given, grad_query, sums, rows, together, steps, memory=memory)
         grad_choice, grad_update, grad_bias, grad_update_bias, grad_readout = sums.sum(0).split(sizes)

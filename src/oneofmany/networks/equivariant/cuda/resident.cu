@@ -182,18 +182,17 @@ template <int K, int N> __device__ void answer_rules(
     }
 }
 
-// A state becomes what its choice sends: its sum with the query is kept, and multiplied.
+// A state is kept, and becomes what its choice sends.
 __device__ void send(
-    Tile<D>& state, const Packed<D>& asked, const ForwardMemory& memory, unsigned short* x, char* spoken, const int near[2],
-    const Place& p, int keep, int last
+    Tile<D>& state, const Packed<D>& asked, const ForwardMemory& memory, unsigned short* states, char* spoken,
+    const int near[2], const Place& p, int keep, int last
 ) {
-    state.add(asked, 1.f, 1.f);
-    const Packed<D> seen = state.packed();
-    if (keep) seen.store<true>(x, p, D);
+    if (keep) state.packed().store<true>(states, p, D);
     if (last) return;
+    state.add(asked, 1.f, 1.f);
     Tile<P> says;
     says.fill(memory.numbers.spoken_bias, p.t);
-    multiply(says, seen, memory.weights.spoken, p.lane);
+    multiply(says, state.packed(), memory.weights.spoken, p.lane);
     store_near<P, 2 * P>(says.packed(), spoken, near, p);
 }
 
@@ -287,7 +286,7 @@ __device__ void move(
 extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
     const float* begin, float* state, const unsigned short* query, float* end, const short* members, int width,
     const uint4* links, const unsigned short* shares, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
-    const unsigned short* answering, unsigned short* x, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
+    const unsigned short* answering, unsigned short* states, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
     constexpr int UNITS = H / 16;  // groups of hidden units
@@ -317,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
             now.add(begin, in_choices);
             asked.load(query, p.row, D, p.t);
             store_state(now, state, stays + tile, lane);
-            send(now, asked, memory, x, one, near, p, keep, 0);
+            send(now, asked, memory, states, one, near, p, keep, 0);
         }
         synchronise();
         for (int step = 0; step < steps; step++) {
@@ -343,7 +342,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                 Tile<D> moved;
                 Packed<D> asked;
                 load_state(moved, state, stays + tile, lane);
-                asked.load<true>(query, p.row, D, p.t);
+                asked.load<READ_AGAIN>(query, p.row, D, p.t);
                 {
                     Packed<D> seen;
                     #pragma unroll
@@ -368,7 +367,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                         logits[out + p.row[r]] = sums[r];
                         if (keep) scale[kept + p.row[r]] = inverse[r];
                     }
-                if (!last || keep) send(moved, asked, memory, x + (kept + (long long)C * B) * D, two, near, p, keep, last);
+                if (!last || keep) send(moved, asked, memory, states + (kept + (long long)C * B) * D, two, near, p, keep, last);
             }
             synchronise();
             char* other = one;
@@ -447,16 +446,9 @@ __device__ void back_to_sent(
 
 // Back through the normalisation: from the gradient of a step's state to that of what was normalised.
 __device__ void back_to_moved(
-    Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2], const unsigned short* x,
-    const unsigned short* query, const Place& p
+    Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2],
+    const Packed<D>& state, const Place& p
 ) {
-    Packed<D> state, asked;
-    state.load<true>(x, p.row, D, p.t);
-    asked.load<true>(query, p.row, D, p.t);
-    #pragma unroll
-    for (int n = 0; n < D / 8; n++)
-        #pragma unroll
-        for (int r = 0; r < 2; r++) state.v[n][r] = less(state.v[n][r], asked.v[n][r]);
     auto made = [&](int n, int i) { return i % 2 ? high_half(state.v[n][i / 2]) : low_half(state.v[n][i / 2]); };
     float sums[2], products[2];
     #pragma unroll
@@ -486,14 +478,14 @@ __device__ void back_to_units(
     moved.rearrange(nothing);
     uint4 next[2];
     #pragma unroll
-    for (int r = 0; r < 2; r++) next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
+    for (int r = 0; r < 2; r++) next[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
     #pragma unroll 1
     for (int c = 0; c < H / 16; c++) {
         const uint4 kept[2] = {next[0], next[1]};
         if (c + 1 < H / 16)
             #pragma unroll
             for (int r = 0; r < 2; r++)
-                next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * (c + 1) + p.t);
+                next[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * (c + 1) + p.t);
         float back[2][4] = {};
         #pragma unroll
         for (int k = 0; k < D / 16; k++) {
@@ -542,19 +534,23 @@ __device__ void sum_members(
         float sum[2][2][4] = {};
         for (int s = 0; s < width; s += FOUR) {
             const Four some[2] = {{givers, width, p.item[0], s}, {givers, width, p.item[1], s}};
+            uint4 x[FOUR][2];
             #pragma unroll
-            for (int j = 0; j < FOUR; j++) {
-                if (s + j >= width) break;
+            for (int j = 0; j < FOUR; j++)
                 #pragma unroll
                 for (int r = 0; r < 2; r++) {
-                    const int member = some[r][j];
-                    uint4 x = make_uint4(0, 0, 0, 0);
-                    if (member >= 0 && begin < H)
-                        x = *reinterpret_cast<const uint4*>(units + spot_of_units(member * group.queries + p.query[r], 2 * begin));
-                    mma_half(sum[r][0], x.x, x.y, unit);
-                    mma_half(sum[r][1], x.z, x.w, unit);
+                    const int member = some[r][j], at = spot_of_units(member * group.queries + p.query[r], 2 * begin);
+                    x[j][r] = make_uint4(0, 0, 0, 0);
+                    if (member >= 0 && begin < H) x[j][r] = *reinterpret_cast<const uint4*>(units + at);
                 }
-            }
+            #pragma unroll
+            for (int j = 0; j < FOUR; j++)
+                if (s + j < width)
+                    #pragma unroll
+                    for (int r = 0; r < 2; r++) {
+                        mma_half(sum[r][0], x[j][r].x, x[j][r].y, unit);
+                        mma_half(sum[r][1], x[j][r].z, x[j][r].w, unit);
+                    }
         }
         #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -573,8 +569,8 @@ __device__ void sum_members(
 }
 
 extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
-    float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
-    const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* givers,
+    float* grad_state, float* between, const float* grad_logits, const float* scale,
+    const unsigned short* states, const unsigned short* gate, const unsigned char* winners, const short* givers,
     const float* scales, int width, const uint4* slots, const Part* parts, int kinds,
     const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_sent,
     unsigned short* grad_moved, unsigned short* grad_answers, int B, int C, int G, int queries, int of_choices, int of_rules,
@@ -603,6 +599,8 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
                 const Place p = group.place(tile, 0, C, near, C);
+                Packed<D> state;  // it arrives while the tile goes back to what was sent
+                state.load<READ_ONCE>(states + (step + 1) * rows * D, p.row, D, p.t);
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
@@ -621,7 +619,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                     of_logits[r] = grad_logits[step * rows + p.row[r]];
                     of_scale[r] = scale[step * rows + p.row[r]];
                 }
-                back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, x + (step + 1) * rows * D, query, p);
+                back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, state, p);
                 back_to_units(
                     grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, of_choice, grad_values,
                     near, p, steps >> 31
@@ -635,7 +633,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int i = thread(); i < G * g.queries * P / 16; i += threads()) {  // the winners of this step
                 const int row = i / (P / 16), at = i % (P / 16), rule = row / g.queries, asked = row % g.queries;
                 const long long from = ((long long)step * B + first + asked) * G + rule;
-                const uint4 found = load_again(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
+                const uint4 found = load_once(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
                 const unsigned words[4] = {found.x, found.y, found.z, found.w};
                 #pragma unroll
                 for (int k = 0; k < 4; k++)

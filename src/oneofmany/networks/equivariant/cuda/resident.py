@@ -38,7 +38,7 @@ class ResidentPass(Pass):
         (C, B, D), G, slots = state.shape, len(t.near), self.steps if self.keep else 0
         parts = parts_of(self.tables.counts, 1, self.device)
         self.query = self.new(B, C, D).copy_(query.transpose(0, 1))
-        self.x = self.new(slots + self.keep, B, C, D)
+        self.states = self.new(slots + self.keep, B, C, D)
         self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, B, G, P, dtype=torch.uint8)
         self.gate, self.scale = self.new(slots, B, C, 2 * H), self.new(slots, B, C, dtype=torch.float32)
         logits = self.new(self.steps if self.every_step else 1, B, C, dtype=torch.float32)
@@ -47,7 +47,7 @@ class ResidentPass(Pass):
             "resident_forward", B, C, self.sizes.forward, D,
             state.float().contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
             parts, len(parts), w.forward, w.numbers, w.answering,
-            self.x, self.pooled, self.winners, self.gate, self.scale, logits,
+            self.states, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
         )  # fmt: skip
         return logits.mT, last.transpose(0, 1)
@@ -55,7 +55,7 @@ class ResidentPass(Pass):
     def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.whole, self.weights, self.steps, self.widths
-        (_, B, C, D), G = self.x.shape, len(t.near)
+        (_, B, C, D), G = self.states.shape, len(t.near)
         # A warp has a part of 16 channels.
         parts = parts_of(self.tables.counts, max(1, self.kernels.warps("resident_backward") // (P // 16)), self.device)
         grad_state = self.new(B, C, D, dtype=torch.float32)
@@ -67,7 +67,7 @@ class ResidentPass(Pass):
         grad_answers = self.new(steps * G, B, 2 * H)
         self._launch(
             "resident_backward", B, C, self.sizes.backward, D + H // 2,
-            grad_state, grad_logits, self.scale, self.x, self.query, self.gate, self.winners, t.givers, t.scales,
+            grad_state, grad_logits, self.scale, self.states, self.gate, self.winners, t.givers, t.scales,
             t.most, t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
             grad_sent, grad_moved, grad_answers,
             B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps,

@@ -87,7 +87,7 @@ __device__ unsigned in_two(float x, float y, bool rest) {
 // Of every block the sums, [OUT, D] and [D, H], of grad_own [OUT], of grad_moved [D], and in parts [128 / D, D] the states
 // times the gradients of their logits; the gradients of queries, [C, B, D] from rows b * C + c.
 extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
-    const unsigned short* sent, const unsigned short* grad_moved, const unsigned short* gate, const unsigned short* x,
+    const unsigned short* sent, const unsigned short* grad_moved, const unsigned short* gate, const unsigned short* states,
     const unsigned short* query, const float* grad_logits, const SumWeights* weights, unsigned short* grad_query, float* sums,
     int rows, int C, int steps
 ) {
@@ -107,7 +107,8 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
     const unsigned unit = unit_matrix(lane, ONE);
     const int units = warp % UNITS_APART, columns = warp % COLUMNS;  // 16 of each
 
-    // Stage `steps` brings the last states only, the one after it the query.
+    // What a choice sees is its state and its query: the states of all steps are multiplied, then the query by what has been
+    // added up over steps. Stage `steps` brings the last states only, the one after it the query.
     const int spans = (rows + SPAN - 1) / SPAN, mine = (spans - block() + blocks() - 1) / blocks(), all = mine * (steps + 2);
     auto bring = [&](int number) {
         if (number < all) {
@@ -115,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
             const int step = number % (steps + 2);
             const long long first = (long long)(block() + number / (steps + 2) * blocks()) * SPAN;
             const long long before = (long long)step * rows;
-            copy_rows<D>(to.seen, step <= steps ? x + before * D : query, first, rows);
+            copy_rows<D>(to.seen, step <= steps ? states + before * D : query, first, rows);
             if (step < steps) {
                 copy_rows<P>(to.sent, sent + before * P, first, rows);
                 copy_rows<D>(to.moved, grad_moved + before * D, first, rows);
@@ -127,16 +128,9 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                     copy_later<16>(&to.gate[i / 2][i % 2][thread()], from, there);
                 }
             }
-            if (thread() < SPAN) {
+            if (thread() < SPAN && step && step <= steps) {
                 const bool there = first + thread() < rows;
-                const float* from = grad_logits + (there ? first + thread() : 0);
-                if (step <= steps)
-                    copy_later<4>(to.of_logits + thread(), step ? from + before - rows : from, there && step);
-                else {  // states are what is seen less the query
-                    float sum = 0.f;
-                    for (int s = 0; s < steps; s++) sum -= from[(long long)s * rows];
-                    to.of_logits[thread()] = there ? sum : 0.f;
-                }
+                copy_later<4>(to.of_logits + thread(), grad_logits + before - rows + (there ? first + thread() : 0), there);
             }
         }
         end_of_copies();
@@ -179,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
         if (number < 0) continue;
         Stage& s = stages[number % STAGES];
         const int step = number % (steps + 2);
-        if (step < steps)
+        if (step < steps || (step > steps && own))
             #pragma unroll
             for (int k = 0; k < TILES; k++) {
                 unsigned b[WIDEST / 16][4] = {};
@@ -203,17 +197,20 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
             #pragma unroll
             for (int i = 0; i < PARTS_OF_WARP * TILES * 4; i++) {
                 const int part = i / 4 / TILES, tile = i / 4 % TILES, n = i / 2 % 2, r = i % 2;
-                float(&sum)[4] = over_steps[part][tile][n];
+                const float(&sum)[4] = over_steps[part][tile][n];
                 unsigned* to = reinterpret_cast<unsigned*>(first[part].at(then, next, 16 * tile + g + 8 * r, n)) + t;
                 if (own) *to = pack(sum[2 * r], sum[2 * r + 1]);
                 #pragma unroll
-                for (int j = 0; j < 2; j++) alone[part][n][j] += sum[2 * r + j], sum[2 * r + j] = 0.f;
+                for (int j = 0; j < 2; j++) alone[part][n][j] += sum[2 * r + j];
             }
+        if (step > steps)
+            #pragma unroll
+            for (int i = 0; i < PARTS_OF_WARP * TILES * 8; i++) over_steps[i / 8 / TILES][i / 8 % TILES][i / 4 % 2][i % 4] = 0.f;
         #pragma unroll
         for (int i = 0; i < TILES_OF_WARP; i++) {
             const int tile = warp / COLUMNS + i * (SUM_WARPS / COLUMNS);
             if (tile >= TILES) continue;
-            if (step) {  // the readout: the larger halves of the logits' gradients in row 0, the rests in row 1
+            if (step && step <= steps) {  // the readout: the larger halves of the logits' gradients in row 0, the rests in row 1
                 const float* d = s.of_logits + 16 * tile + 2 * t;
                 const unsigned low = g < 2 ? in_two(d[0], d[1], g) : 0, high = g < 2 ? in_two(d[8], d[9], g) : 0;
                 unsigned b[4];
