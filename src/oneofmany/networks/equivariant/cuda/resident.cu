@@ -14,14 +14,18 @@ template <int STRIDE> __device__ int spot(int row, int byte) {
     return row * STRIDE + (byte ^ (changed & (STRIDE / 16 - 1)) << 4);
 }
 
-template <int W, int STRIDE> __device__ void store_near(const Packed<W>& x, char* to, const int row[2], const Place& p) {
-    constexpr int pairs = OWN<W> / 2;
+// The same for what choices send, with less to compute: half a warp writes 64 bytes of four neighbouring rows, and reads whole
+// rows.
+__device__ int spot_of_sent(int row, int byte) { return row * 2 * P + (P < 64 ? byte : byte ^ (row & 1) << 6); }
+
+__device__ void store_sent(const Packed<P>& x, char* to, const int row[2], const Place& p) {
+    constexpr int pairs = OWN<P> / 2;
     #pragma unroll
     for (int r = 0; r < 2; r++)
         if (p.inside[r])
             #pragma unroll
-            for (int q = 0; q < W / 8; q += pairs) {
-                char* at = to + spot<STRIDE>(row[r], 2 * column<W>(q, p.t, 0));
+            for (int q = 0; q < P / 8; q += pairs) {
+                char* at = to + spot_of_sent(row[r], 2 * column<P>(q, p.t, 0));
                 if (pairs == 4)
                     *reinterpret_cast<uint4*>(at) = make_uint4(x.v[q][r], x.v[q + 1][r], x.v[q + 2][r], x.v[q + 3][r]);
                 else
@@ -83,6 +87,12 @@ struct Group {
         }
         return p;
     }
+    // The same place in what comes from outside, [items, B].
+    __device__ Place outside(Place p) const {
+        #pragma unroll
+        for (int r = 0; r < 2; r++) p.row[r] = (long long)p.item[r] * B + first + p.query[r];
+        return p;
+    }
     // What is kept of the rules is sorted by kinds, [kind][steps, B, rules of the kind].
     __device__ long long kept(const Part* part, int rule, int query, int step, int steps) const {
         while (rule >= part->first + part->rules) part++;
@@ -119,11 +129,13 @@ template <bool keep> __device__ void pool_rules(
             uint4 said[FOUR];
             #pragma unroll
             for (int j = 0; j < FOUR; j++)
-                if (some[j] >= 0)
-                    said[j] = *reinterpret_cast<const uint4*>(spoken + spot<2 * P>(some[j] * group.queries + query, 16 * chunk));
+                if (s + j < width) {  // all threads agree on that
+                    const int member = some[j] < 0 ? 0 : some[j];
+                    said[j] = *reinterpret_cast<const uint4*>(spoken + spot_of_sent(member * group.queries + query, 16 * chunk));
+                }
             #pragma unroll
             for (int j = 0; j < FOUR; j++) {
-                if (some[j] < 0) continue;
+                if (some[j] < 0) continue;  // so are those after width
                 const unsigned x[4] = {said[j].x, said[j].y, said[j].z, said[j].w};
                 #pragma unroll
                 for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s + j, keep);
@@ -193,7 +205,7 @@ __device__ void send(
     Tile<P> says;
     says.fill(memory.numbers.spoken_bias, p.t);
     multiply(says, state.packed(), memory.weights.spoken, p.lane);
-    store_near<P, 2 * P>(says.packed(), spoken, near, p);
+    store_sent(says.packed(), spoken, near, p);
 }
 
 // Biases of a lane's four hidden units, as sums to begin with.
@@ -307,13 +319,10 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
         for (int tile = warp; tile < tiles; tile += warps) {
             int near[2];
             const Place p = group.place(tile, 0, C, near, C);
-            Place in_choices = p;  // [C, B]
-            #pragma unroll
-            for (int r = 0; r < 2; r++) in_choices.row[r] = (long long)p.item[r] * B + first + p.query[r];
             Tile<D> now;
             Packed<D> asked;
             now.zero();
-            now.add(begin, in_choices);
+            now.add(begin, group.outside(p));
             asked.load(query, p.row, D, p.t);
             store_state(now, state, stays + tile, lane);
             send(now, asked, memory, states, one, near, p, keep, 0);
@@ -574,7 +583,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     const float* scales, int width, const uint4* slots, const Part* parts, int kinds,
     const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_sent,
     unsigned short* grad_moved, unsigned short* grad_answers, int B, int C, int G, int queries, int of_choices, int of_rules,
-    int steps
+    int steps, int given
 ) {
     constexpr int PARTS = P / 16;  // of what a rule pools
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
@@ -604,13 +613,13 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
-                    grad.add(grad_state, p);
+                    if (given) grad.add(grad_state, group.outside(p));
                 } else {
                     load_state(grad, between, tile, lane);
                     back_to_sent(grad, of_rule, won, slots, memory.weights, grad_sent + (step + 1) * rows * P, p, group);
                 }
                 if (step < 0) {
-                    grad.store(grad_state, p);
+                    grad.store(grad_state, group.outside(p));
                     continue;
                 }
                 float of_logits[2], of_scale[2];

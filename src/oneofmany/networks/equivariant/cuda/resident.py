@@ -58,8 +58,9 @@ class ResidentPass(Pass):
         (_, B, C, D), G = self.states.shape, len(t.near)
         # A warp has a part of 16 channels.
         parts = parts_of(self.tables.counts, max(1, self.kernels.warps("resident_backward") // (P // 16)), self.device)
-        grad_state = self.new(B, C, D, dtype=torch.float32)
-        grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last.transpose(0, 1))
+        grad_state = self.new(C, B, D, dtype=torch.float32)
+        if grad_last is not None:
+            grad_state.copy_(grad_last)
         if grad_logits is None:
             grad_logits = torch.zeros(steps, C, B, device=self.device)
         grad_logits = grad_logits.mT.float().contiguous()
@@ -70,7 +71,7 @@ class ResidentPass(Pass):
             grad_state, grad_logits, self.scale, self.states, self.gate, self.winners, t.givers, t.scales,
             t.most, t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
             grad_sent, grad_moved, grad_answers,
-            B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps,
+            B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps, int(grad_last is not None),
         )  # fmt: skip
         grad_query, *of_weights = self.weight_gradients(grad_sent, grad_moved, grad_answers, grad_logits, C)
-        return grad_state.transpose(0, 1), grad_query.view(C, B, D), *of_weights
+        return grad_state, grad_query.view(C, B, D), *of_weights
