@@ -150,7 +150,9 @@ class Kernels:
         folder = files("oneofmany.networks.equivariant.cuda")
         source = "".join(folder.joinpath(name).read_text() for name in SOURCES)
         warps = {f"{name.upper()}_WARPS": WARPS[f"resident_{name}"] for name in ("forward", "backward")}
-        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H, "SPAN": self.span, **warps}, device), device)
+        self.module = Module(
+            compile_kernels(source, {"D": D, "P": P, "H": H, "SPAN": self.span, **warps}, device), device
+        )
         self._memory = max(choice_memory(widths), 8 * P * H)  # the latter by kernels over rules
 
     def launch(self, name: str, blocks: int, *arguments: Tensor | int, memory: int | None = None) -> None:

@@ -479,15 +479,12 @@ __device__ void back_to_moved(
 // Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory, those of
 // values wait in the L2 cache.
 __device__ void back_to_units(
-    Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, char* grad_gates,
-    unsigned short* grad_values, const int near[2], const Place& p, unsigned nothing
+    Tile<D>& grad, const Backward& w, const unsigned short* gate, uint4 (&next)[2], unsigned short* grad_moved,
+    char* grad_gates, unsigned short* grad_values, const int near[2], const Place& p, unsigned nothing
 ) {
     Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
     moved.rearrange(nothing);
-    uint4 next[2];
-    #pragma unroll
-    for (int r = 0; r < 2; r++) next[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
     #pragma unroll 1
     for (int c = 0; c < H / 16; c++) {
         const uint4 kept[2] = {next[0], next[1]};
@@ -608,8 +605,13 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
                 const Place p = group.place(tile, 0, C, near, C);
-                Packed<D> state;  // it arrives while the tile goes back to what was sent
+                const unsigned short* of_gates = gate + (step < 0 ? 0 : step) * rows * 2 * H;
+                Packed<D> state;  // it arrives while the tile goes back to what was sent; so do the first gates
+                uint4 gates[2];
                 state.load<READ_ONCE>(states + (step + 1) * rows * D, p.row, D, p.t);
+                #pragma unroll
+                for (int r = 0; r < 2; r++)
+                    gates[r] = load_once(reinterpret_cast<const uint4*>(of_gates) + p.row[r] * (H / 4) + p.t);
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
@@ -630,24 +632,20 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 }
                 back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, state, p);
                 back_to_units(
-                    grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, of_choice, grad_values,
-                    near, p, steps >> 31
+                    grad, memory.weights, of_gates, gates, grad_moved + step * rows * D, of_choice, grad_values, near, p,
+                    steps >> 31
                 );
                 store_state(grad, between, tile, lane);
             }
             synchronise();
             if (step < 0) break;
             const Group& g = group;
+            for (int asked = 0; asked < g.queries; asked++)  // the winners of this step
+                for (int i = thread(); i < G * P / 4; i += threads()) {
+                    const long long from = ((long long)step * B + first + asked) * G * P + 4 * i;
+                    copy_later<4>(won + spot<4 * P>(i / (P / 4) * g.queries + asked, 16 * (i % (P / 4))) / 4, winners + from, true);
+                }
             sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 0, step, steps);
-            for (int i = thread(); i < G * g.queries * P / 16; i += threads()) {  // the winners of this step
-                const int row = i / (P / 16), at = i % (P / 16), rule = row / g.queries, asked = row % g.queries;
-                const long long from = ((long long)step * B + first + asked) * G + rule;
-                const uint4 found = load_once(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
-                const unsigned words[4] = {found.x, found.y, found.z, found.w};
-                #pragma unroll
-                for (int k = 0; k < 4; k++)
-                    *reinterpret_cast<unsigned*>(won + spot<4 * P>(row, 64 * at + 16 * k) / 4) = words[k];
-            }
             synchronise();
             for (int i = thread(); i < C * g.queries * H / 8; i += threads())  // the values instead of the gates
                 copy_later<16>(of_choice + spot_of_units(i / (H / 8), 16 * (i % (H / 8))), grad_values + 8 * i, true);

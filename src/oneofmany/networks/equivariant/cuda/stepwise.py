@@ -86,8 +86,8 @@ class StepPass(Pass):
                 self._by_relations("relations_forward", spoken, w.answering[self.related.kind], *kept, relayed)
             self._by_choices(
                 "choices_forward", C, B, state, self.query, answers, t.rules, t.spread, t.rules.shape[1],
-                *self._lists(relayed), w.forward, w.numbers,
-                self.states[at + keep], spoken, self.gate[at], self.scale[at], logits[step if self.every_step else 0], B, C,
+                *self._lists(relayed), w.forward, w.numbers, self.states[at + keep], spoken,
+                self.gate[at], self.scale[at], logits[step if self.every_step else 0], B, C,
                 int(keep), int(step == self.steps - 1),
             )  # fmt: skip
         return logits, state
