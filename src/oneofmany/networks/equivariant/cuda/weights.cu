@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
         end_of_copies();
     };
     auto make = [&](const Stage& s, Made& to) {
-        #pragma unroll
+        #pragma unroll 1  // there are no registers for more
         for (int i = 0; i < TIMES; i++) {
             const int tile = warp / UNITS_APART + i * ROWS_APART;
             if (tile >= TILES) continue;
@@ -161,17 +161,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
             }
         }
     };
-    #pragma unroll 1
-    for (int i = 0; i < STAGES - 2; i++) bring(i);
-    for (int number = -1; number < all; number++) {
-        wait_for_copies<STAGES - 3>();
-        synchronise();
-        bring(number + STAGES - 1);
-        Stage& then = stages[(number + 1) % STAGES];
-        Made& now = makes[(number + 1) % 2 ^ 1], &next = makes[(number + 1) % 2];
-        if (number + 1 < all && (number + 1) % (steps + 2) < steps) make(then, next);
-        if (number < 0) continue;
-        Stage& s = stages[number % STAGES];
+    auto add = [&](int number, Stage& s, Made& now, Stage& then, Made& next) {
         const int step = number % (steps + 2);
         if (step < steps || (step > steps && own))
             #pragma unroll
@@ -238,6 +228,20 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                         make_uint2(pack(asked[0][2 * r], asked[0][2 * r + 1]), pack(asked[1][2 * r], asked[1][2 * r + 1]));
             }
         }
+    };
+    #pragma unroll 1
+    for (int i = 0; i < STAGES - 2; i++) bring(i);
+    for (int number = -1; number < all; number++) {
+        wait_for_copies<STAGES - 3>();
+        synchronise();
+        bring(number + STAGES - 1);
+        Stage& then = stages[(number + 1) % STAGES];
+        Made& now = makes[(number + 1) % 2 ^ 1], &next = makes[(number + 1) % 2];
+        // Half of the warps make units first and the other half last, so that not all of them need the same at once.
+        const bool more = number + 1 < all && (number + 1) % (steps + 2) < steps, early = warp < SUM_WARPS / 2;
+        if (more && early) make(then, next);
+        if (number >= 0) add(number, stages[number % STAGES], now, then, next);
+        if (more && !early) make(then, next);
     }
     float* to = sums + (long long)block() * (OUT * D + D * H + OUT + D + SUM_WARPS / COLUMNS * D);
     float* of_rows = to + OUT * D + D * H;
