@@ -116,7 +116,8 @@ template <bool keep> __device__ void pool_rules(
 ) {
     constexpr int CHUNKS = P / 8;
     for (int i = thread(); i < G * group.queries * CHUNKS; i += threads()) {
-        const int row = i / CHUNKS, chunk = i % CHUNKS, rule = row / group.queries, query = row % group.queries;
+        const int row = i / CHUNKS, chunk = i % CHUNKS, rule = group.queries == 1 ? row : row / group.queries;
+        const int query = row - rule * group.queries;
         unsigned best[4], next[4], slot[4], other[4];
         #pragma unroll
         for (int k = 0; k < 4; k++) {
