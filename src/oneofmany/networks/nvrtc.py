@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-_SHARED_MEMORY_OPTIN, _MOST_SHARED_MEMORY = 97, 8  # the driver's numbers of a device's and of a function's attribute
+_MOST_SHARED_MEMORY = 8  # the driver's number of a function's attribute
 
 
 def find_compiler() -> ctypes.CDLL | None:
@@ -57,21 +57,14 @@ class Module:
     Args:
         code: from ``compile_kernels``.
         device: the GPU.
-
-    Attributes:
-        limit: shared memory that a block can have, in bytes.
     """
 
     def __init__(self, code: bytes, device: torch.device) -> None:
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._module, self._functions, self._memory = ctypes.c_void_p(), {}, {}
-        limit, number = ctypes.c_int(), ctypes.c_int()
         with torch.cuda.device(device):
             torch.cuda.current_stream()  # begins CUDA
             self._checked(self._driver.cuModuleLoadData(ctypes.byref(self._module), code))
-            self._checked(self._driver.cuCtxGetDevice(ctypes.byref(number)))
-            self._checked(self._driver.cuDeviceGetAttribute(ctypes.byref(limit), _SHARED_MEMORY_OPTIN, number))
-        self.limit = limit.value
 
     def launch(self, name: str, blocks: int, threads: int, memory: int, arguments: Sequence[Tensor | int]) -> None:
         """Run a kernel on the current stream.
@@ -80,7 +73,7 @@ class Module:
             name: of an ``extern "C"`` function.
             blocks: their number.
             threads: of a block.
-            memory: shared memory of a block in bytes, at most ``limit``.
+            memory: shared memory of a block in bytes.
             arguments: tensors are pointers, whole numbers are int.
         """
         if name not in self._functions:

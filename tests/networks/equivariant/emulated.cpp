@@ -136,9 +136,9 @@ unsigned masks(unsigned x, int at) {
     return (x >> (8 * at + 7) & 1 ? 0xffffu : 0) | (x >> (8 * at + 15) & 1 ? 0xffff0000u : 0);
 }
 template <typename T> T load_again(const T* from) { return *from; }
+template <typename T> T load_once(const T* from) { return *from; }
 template <typename T> void store_again(T* to, T x) { *to = x; }
 template <typename T> void store_once(T* to, T x) { *to = x; }
-unsigned less(unsigned a, unsigned b) { return pack(low_half(a) - low_half(b), high_half(a) - high_half(b)); }
 unsigned above(unsigned a, unsigned b) {
     return (low_half(a) > low_half(b) ? 0xffffu : 0) | (high_half(a) > high_half(b) ? 0xffff0000u : 0);
 }

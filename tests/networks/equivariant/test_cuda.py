@@ -33,7 +33,7 @@ CASES = {
 class Emulated:
     """``Kernels`` on a CPU."""
 
-    multiprocessors, limit = 2, 227 << 10
+    multiprocessors, limit, span = 2, 227 << 10, 32
 
     def __init__(self, library: Path) -> None:
         self.library = ctypes.CDLL(str(library))
@@ -61,7 +61,7 @@ def libraries(tmp_path_factory):
     def build(widths: tuple[int, int, int]) -> Path:
         if widths not in built:
             built[widths] = folder / f"{'-'.join(map(str, widths))}.so"
-            defined = [f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True)]
+            defined = ["-DSPAN=32", *(f"-D{name}={width}" for name, width in zip("DPH", widths, strict=True))]
             include = f"-I{Path(running.__file__).parent}"
             options = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", include, *defined]
             subprocess.run(["g++", *options, str(source), "-o", str(built[widths])], check=True)

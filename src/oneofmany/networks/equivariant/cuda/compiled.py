@@ -21,9 +21,6 @@ BLOCKS = {"choices_backward": 3, "relations_forward": 3, "resident_forward": 1, 
 BLOCKS |= {"weight_sums": 1}
 """Blocks of a kernel on a multiprocessor, each of which goes through many tiles; 2 of the other kernels."""
 
-SPAN = 64
-"""Rows that a block of ``weight_sums`` takes through all steps."""
-
 
 # ---- what they read -----------------------------------------------------------------------------------------------
 
@@ -39,7 +36,7 @@ class KernelWeights:
             parts of 16 hidden units: their gates and their values.
         returning: [kinds, ..], the same for the backward pass. For blocks with whole queries in parts of 16 pooled
             channels: the largest and the second.
-        sums: of what is sent, gates and values, for the sums over all steps.
+        sums: of what is sent, gates and values, and of the state, for the sums over all steps.
         numbers: biases of what is sent, gates, values and state, and the readout, in float32.
     """
 
@@ -56,19 +53,23 @@ class WholeQueries:
     """The rules as blocks with whole queries read them.
 
     Args:
-        near: int16 [G, W], the members of every rule, -1 for padding.
+        near: int16 [G, ..], the members of every rule, padded with -1 to whole fours.
+        longest: the largest number of members.
         links: int32 [C, 4], the rules that a choice hears.
         shares: bfloat16 [4], the share of every link; 0 for padding.
         slots: int32 [C, 4], a choice's rules and, in the highest 4 bits, its slot there, or 14 for padding.
-        givers: int16 [G, I], the choices that hear a rule, -1 for padding.
+        givers: int16 [G, ..], the choices that hear a rule, padded in the same way.
+        most: the largest number of them.
         scales: float32 [G], their share.
     """
 
     near: Tensor
+    longest: int
     links: Tensor
     shares: Tensor
     slots: Tensor
     givers: Tensor
+    most: int
     scales: Tensor
 
 
@@ -138,16 +139,20 @@ class Kernels:
     Attributes:
         multiprocessors: their number.
         limit: shared memory that a block can have, in bytes.
+        span: rows that a block of ``weight_sums`` takes through all steps.
     """
 
     def __init__(self, widths: Widths, device: torch.device) -> None:
         D, P, H = widths
+        of_device = torch.cuda.get_device_properties(device)
+        self.multiprocessors, self.limit = of_device.multi_processor_count, of_device.shared_memory_per_block_optin
+        self.span = 64 if stage_memory(widths, 64) <= self.limit else 32
         folder = files("oneofmany.networks.equivariant.cuda")
         source = "".join(folder.joinpath(name).read_text() for name in SOURCES)
         warps = {f"{name.upper()}_WARPS": WARPS[f"resident_{name}"] for name in ("forward", "backward")}
-        self.module = Module(compile_kernels(source, {"D": D, "P": P, "H": H, **warps}, device), device)
-        self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        self.limit = self.module.limit
+        self.module = Module(
+            compile_kernels(source, {"D": D, "P": P, "H": H, "SPAN": self.span, **warps}, device), device
+        )
         self._memory = max(choice_memory(widths), 8 * P * H)  # the latter by kernels over rules
 
     def launch(self, name: str, blocks: int, *arguments: Tensor | int, memory: int | None = None) -> None:
@@ -175,10 +180,11 @@ def choice_memory(widths: Widths) -> int:
     return 2 * (3 * D * H + D * P) + 4 * (2 * D + 2 * H + P)
 
 
-def stage_memory(widths: Widths) -> int:
-    """Return the bytes of three stages of ``weight_sums``."""
+def stage_memory(widths: Widths, span: int) -> int:
+    """Return the bytes of a block of ``weight_sums``: of its stages and of what is made of them."""
     D, P, H = widths
-    return 3 * SPAN * (2 * (P + 3 * H + 2 * D) + 4)
+    of_threads = -(-span * H // (16 * 16 * 8)) * 8 * 1024
+    return (span // 32 + 2) * (span * (2 * P + 4 * D + 4) + of_threads) + 2 * span * 6 * H
 
 
 # ---- whole queries in a block --------------------------------------------------------------------------------------

@@ -61,8 +61,9 @@ template <int BYTES> __device__ __forceinline__ void copy_later(void* to, const 
 __device__ __forceinline__ void end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Wait until all but the last `left` groups of copies have come.
 template <int left> __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(left) : "memory"); }
-// What other steps read again should stay in the L2 cache, what the backward pass reads should not.
+// What other steps read again should stay in the L2 cache, what goes from one pass to the next should not.
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
+template <typename T> __device__ __forceinline__ T load_once(const T* from) { return __ldcs(from); }
 template <typename T> __device__ __forceinline__ void store_again(T* to, T x) { __stcg(to, x); }
 template <typename T> __device__ __forceinline__ void store_once(T* to, T x) { __stcs(to, x); }
 // All ones or zeros by the highest bits of bytes `at` and `at` + 1, each twice.
@@ -72,11 +73,6 @@ __device__ __forceinline__ unsigned masks(unsigned x, int at) {
     return y;
 }
 // Of two packed numbers each; `above` gives all ones or zeros.
-__device__ __forceinline__ unsigned less(unsigned a, unsigned b) {  // a - b
-    unsigned x;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(x) : "r"(b), "r"(0xbf80bf80), "r"(a));
-    return x;
-}
 __device__ __forceinline__ unsigned larger(unsigned a, unsigned b) {
     unsigned x;
     asm("max.bf16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
@@ -140,9 +136,14 @@ __device__ Place place_of(int tile, int first, int items, int B) {
 }
 
 // Two rows of 16-bit numbers, packed in pairs: from [row * stride + offset].
+enum Read { READ, READ_AGAIN, READ_ONCE };
+template <typename T, Read how> __device__ T load_as(const T* from) {
+    return how == READ_AGAIN ? load_again(from) : how == READ_ONCE ? load_once(from) : *from;
+}
+
 template <int W> struct Packed {
     unsigned v[W / 8][2];
-    template <bool again = false> __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
+    template <Read how = READ> __device__ void load(const unsigned short* from, const long long row[2], int stride, int t) {
         constexpr int pairs = OWN<W> / 2;
         #pragma unroll
         for (int r = 0; r < 2; r++)
@@ -150,12 +151,10 @@ template <int W> struct Packed {
             for (int q = 0; q < W / 8 / pairs; q++) {
                 const unsigned short* at = from + row[r] * stride + column<W>(q * pairs, t, 0);
                 if (pairs == 4) {
-                    const uint4* found = reinterpret_cast<const uint4*>(at);
-                    uint4 x = again ? load_again(found) : *found;
+                    const uint4 x = load_as<uint4, how>(reinterpret_cast<const uint4*>(at));
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y; v[q * pairs + 2][r] = x.z; v[q * pairs + 3][r] = x.w;
                 } else {
-                    const uint2* found = reinterpret_cast<const uint2*>(at);
-                    uint2 x = again ? load_again(found) : *found;
+                    const uint2 x = load_as<uint2, how>(reinterpret_cast<const uint2*>(at));
                     v[q * pairs][r] = x.x; v[q * pairs + 1][r] = x.y;
                 }
             }
@@ -236,7 +235,7 @@ template <int W> struct Tile {
     }
 };
 
-// Gates and values of hidden units. In memory, four of a lane's gates stand before the four values of the same units.
+// Gates and values of hidden units. In memory, four gates stand before the four values of the same units.
 struct Own {
     Packed<H> gates, values;
     __device__ void load(const unsigned short* from, const Place& p) {
@@ -244,7 +243,7 @@ struct Own {
         for (int r = 0; r < 2; r++)
             #pragma unroll
             for (int c = 0; c < H / 16; c++) {
-                const uint4 x = *reinterpret_cast<const uint4*>(from + p.row[r] * 2 * H + (4 * c + p.t) * 8);
+                const uint4 x = *reinterpret_cast<const uint4*>(from + p.row[r] * 2 * H + 2 * column<H>(2 * c, p.t, 0));
                 gates.v[2 * c][r] = x.x; gates.v[2 * c + 1][r] = x.y; values.v[2 * c][r] = x.z; values.v[2 * c + 1][r] = x.w;
             }
     }
@@ -256,10 +255,27 @@ __device__ void store_own(unsigned short* to, const Place& p, const Tile<H>& gat
         if (p.inside[r])
             #pragma unroll
             for (int c = 0; c < H / 8; c += 2)
-                *reinterpret_cast<uint4*>(to + p.row[r] * 2 * H + (2 * c + p.t) * 8) = make_uint4(
+                *reinterpret_cast<uint4*>(to + p.row[r] * 2 * H + 2 * column<H>(c, p.t, 0)) = make_uint4(
                     pack(gates.v[c][2 * r], gates.v[c][2 * r + 1]), pack(gates.v[c + 1][2 * r], gates.v[c + 1][2 * r + 1]),
                     pack(values.v[c][2 * r], values.v[c][2 * r + 1]), pack(values.v[c + 1][2 * r], values.v[c + 1][2 * r + 1])
                 );
+}
+
+// Back through the gated layer: from the gradients `d` of two hidden units, and these themselves.
+struct Gated {
+    unsigned gates, values, hidden;
+};
+__device__ Gated back_to_gates(unsigned gates, unsigned values, float d0, float d1) {
+    float h[2], dg[2], dv[2];
+    #pragma unroll
+    for (int j = 0; j < 2; j++) {
+        const float g = j ? high_half(gates) : low_half(gates), v = j ? high_half(values) : low_half(values);
+        const float opened = sigmoid(g), swish = g * opened, d = j ? d1 : d0;
+        h[j] = swish * v;
+        dg[j] = d * v * (opened + swish - swish * opened);
+        dv[j] = d * swish;
+    }
+    return {pack(dg[0], dg[1]), pack(dv[0], dv[1]), pack(h[0], h[1])};
 }
 
 // ---- products -------------------------------------------------------------------------------------------------------
@@ -345,7 +361,7 @@ struct ForwardMemory {
 extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
     float* state, const unsigned short* query, const unsigned short* answers, const int* rules, const float* spread,
     int degree, const unsigned short* relayed, const int* of_variable, const int* most, int ends, int V,
-    const Forward* weights, const Numbers* numbers, unsigned short* new_x, unsigned short* spoken, unsigned short* gate,
+    const Forward* weights, const Numbers* numbers, unsigned short* states, unsigned short* spoken, unsigned short* gate,
     float* scale, float* logits, int B, int C, int keep, int last
 ) {
     ForwardMemory& memory = *reinterpret_cast<ForwardMemory*>(shared_memory());
@@ -425,15 +441,13 @@ extern "C" __global__ void __launch_bounds__(256, 2) choices_forward(
                 logits[p.row[r]] = sums[r];
                 if (keep) scale[p.row[r]] = inverse[r];
             }
-        if (last && !keep) continue;
+        if (keep) moved.packed().store(states, p, D);
+        if (last) continue;
         asked.load(query, p.row, D, p.t);
         moved.add(asked, 1.f, 1.f);
-        const Packed<D> again = moved.packed();
-        if (keep) again.store(new_x, p, D);
-        if (last) continue;
         Tile<P> says;
         says.fill(of.spoken_bias, p.t);
-        multiply(says, again, w.spoken, p.lane);
+        multiply(says, moved.packed(), w.spoken, p.lane);
         says.packed().store(spoken, p, P);
     }
 }
@@ -450,11 +464,11 @@ struct BackwardMemory {
 };
 
 extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
-    float* grad_state, const float* grad_logits, const float* scale, const unsigned short* x, const unsigned short* query,
-    const unsigned short* gate, const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
+    float* grad_state, const float* grad_logits, const float* scale, const unsigned short* states, const unsigned short* gate,
+    const unsigned short* winners, const unsigned short* grad_pooled, const int* rules,
     const int* slot, int degree, const unsigned short* grad_relayed, const int* of_variable, const int* most, int ends, int V,
-    const Backward* weights, const Numbers* numbers, unsigned short* grad_spoken, unsigned short* grad_moved,
-    unsigned short* grad_own, unsigned short* hidden, int B, int C, int last, int first
+    const Backward* weights, const Numbers* numbers, unsigned short* grad_sent, unsigned short* grad_moved,
+    unsigned short* grad_units, int B, int C, int last, int first
 ) {
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
     fetch(memory.weights, weights);
@@ -463,7 +477,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
     const Backward& w = memory.weights;
     const Numbers& of = memory.numbers;
     const int at_most = ends ? *most : 0;  // ends at a variable
-    constexpr int OUT = P + 2 * H;
     const int tiles = tiles_of(C, B), warps = threads() / 32;
     for (int tile = block() * warps + thread() / 32; tile < tiles; tile += blocks() * warps) {
         const Place p = place_of(tile, 0, C, B);
@@ -510,7 +523,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                     }
                 }
             const Packed<P> sent = said.packed();
-            sent.store(grad_spoken, p, OUT);
+            sent.store(grad_sent, p, P);
             multiply(grad, sent, w.spoken, p.lane);
         }
         if (!first) {
@@ -521,10 +534,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
                 Tile<D> made;
                 Packed<D> part;
                 made.zero();
-                part.load(x, p.row, D, p.t);
+                part.load(states, p.row, D, p.t);
                 made.add(part, 1.f, 1.f);
-                part.load(query, p.row, D, p.t);
-                made.add(part, -1.f, -1.f);
                 #pragma unroll
                 for (int n = 0; n < D / 8; n++)
                     #pragma unroll
@@ -546,28 +557,17 @@ extern "C" __global__ void __launch_bounds__(128, 3) choices_backward(
             }
             Own own;
             own.load(gate, p);
-            Packed<H>&gates = own.gates, &values = own.values, made;
+            Packed<H>&gates = own.gates, &values = own.values;
             #pragma unroll
             for (int n = 0; n < H / 8; n++)
                 #pragma unroll
                 for (int r = 0; r < 2; r++) {
-                    float h[2], dg[2], dv[2];
-                    #pragma unroll
-                    for (int j = 0; j < 2; j++) {
-                        const float g = j ? high_half(gates.v[n][r]) : low_half(gates.v[n][r]);
-                        const float v = j ? high_half(values.v[n][r]) : low_half(values.v[n][r]);
-                        const float opened = sigmoid(g), d = back.v[n][2 * r + j];
-                        h[j] = g * opened * v;
-                        dg[j] = d * v * opened * (1 + g * (1 - opened));
-                        dv[j] = d * g * opened;
-                    }
-                    made.v[n][r] = pack(h[0], h[1]);
-                    gates.v[n][r] = pack(dg[0], dg[1]);
-                    values.v[n][r] = pack(dv[0], dv[1]);
+                    const Gated made = back_to_gates(gates.v[n][r], values.v[n][r], back.v[n][2 * r], back.v[n][2 * r + 1]);
+                    gates.v[n][r] = made.gates;
+                    values.v[n][r] = made.values;
                 }
-            made.store(hidden, p, H);
-            gates.store(grad_own + P, p, OUT);
-            values.store(grad_own + P + H, p, OUT);
+            gates.store(grad_units, p, 2 * H);
+            values.store(grad_units + H, p, 2 * H);
             multiply(grad, gates, w.gate, p.lane);
             multiply(grad, values, w.value, p.lane);
         }
@@ -685,7 +685,7 @@ struct Returning {
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
-    const unsigned short* grad_own, const Returning* weights, const int* members, const float* gather, int width,
+    const unsigned short* grad_units, const Returning* weights, const int* members, const float* gather, int width,
     const Part* parts, unsigned short* grad_answers, unsigned short* grad_pooled, int B, int step, int steps
 ) {
     const Part part = parts[block()];
@@ -707,7 +707,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) rules_backward(
                 #pragma unroll
                 for (int r = 0; r < 2; r++) row[r] = (long long)members[p.item[r] * width + s] * B + p.query[r];
                 Packed<2 * H> told;
-                told.load(grad_own + P, row, P + 2 * H, p.t);
+                told.load(grad_units, row, 2 * H, p.t);
                 total.add(told, shares[0], shares[1]);
             }
             sent = total.packed();
@@ -805,7 +805,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) relations_forward(
 }
 
 extern "C" __global__ void __launch_bounds__(128, 2) relations_backward(
-    const unsigned short* grad_own, const Returning* weights, const unsigned short* winners, unsigned short* grad_related,
+    const unsigned short* grad_units, const Returning* weights, const unsigned short* winners, unsigned short* grad_related,
     unsigned short* grad_relayed, const int* ends, int B, int M, int V
 ) {
     Returning& w = *reinterpret_cast<Returning*>(shared_memory());
@@ -827,7 +827,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) relations_backward(
                     #pragma unroll
                     for (int r = 0; r < 2; r++) row[r] = ((long long)variable * V + (p.inside[r] ? p.item[r] : 0)) * B + b;
                     Packed<2 * H> told;
-                    told.load(grad_own + P, row, P + 2 * H, p.t);
+                    told.load(grad_units, row, 2 * H, p.t);
                     of_end.add(told, p.inside[0] ? 1.f : 0.f, p.inside[1] ? 1.f : 0.f);
                 }
                 accumulate(of_end, p.lane, !side);

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from oneofmany.networks.equivariant.cuda.compiled import SPAN, Kernels, KernelTables, KernelWeights, stage_memory
+from oneofmany.networks.equivariant.cuda.compiled import Kernels, KernelTables, KernelWeights, stage_memory
 
 TYPE = torch.bfloat16
 ROWS = 4096
@@ -27,9 +27,10 @@ class Pass:
         every_step: whether to return the logits of all steps.
     """
 
-    x: Tensor
+    states: Tensor
     pooled: Tensor
     query: Tensor
+    gate: Tensor
 
     def __init__(
         self,
@@ -52,27 +53,30 @@ class Pass:
         return torch.empty(shape, device=self.device, dtype=dtype)
 
     def weight_gradients(
-        self, grad_own: Tensor, grad_moved: Tensor, hidden: Tensor, grad_answers: Tensor, grad_logits: Tensor
+        self, grad_sent: Tensor, grad_moved: Tensor, grad_answers: Tensor, grad_logits: Tensor, together: int
     ) -> tuple[Tensor, ...]:
         """Return the gradients of the query and the weights, as products over all rows of all steps.
 
+        The query's gradient is [C * B, D].
+
         Args:
-            grad_own: [T, .., P + 2H], of a choice's output to its rules and to its own gates.
+            grad_sent: [T, .., P], of what a choice sends to its rules.
             grad_moved: [T, .., D], of what is added to its state.
-            hidden: [T, .., H], what that was made of.
             grad_answers: [T * G, B, 2H], of the rules' answers, sorted by kinds as ``pooled``.
             grad_logits: [T, ..].
+            together: the number of rows that follow on each other: C if rows are [B, C], all if they are [C, B].
         """
         D, P, H = self.widths
         OUT = P + 2 * H
-        steps, rows = len(grad_own), self.query.numel() // D
-        grad_query = torch.empty_like(self.query, dtype=torch.float32)
-        blocks = self.kernels.blocks("weight_sums", 8 * -(-rows // SPAN))
+        steps, rows = len(grad_sent), self.query.numel() // D
+        grad_query = self.new(rows, D)
+        span = self.kernels.span
+        blocks = self.kernels.blocks("weight_sums", 8 * -(-rows // span))
         sizes = OUT * D, D * H, OUT, D, 128 // D * D
         sums = self.new(blocks, sum(sizes), dtype=torch.float32)
-        given = grad_own, grad_moved, hidden, self.x, self.query, grad_logits, self.weights.sums
-        memory = stage_memory(self.widths)
-        self.kernels.launch("weight_sums", blocks, *given, grad_query, sums, rows, steps, memory=memory)
+        given = grad_sent, grad_moved, self.gate, self.states, self.query, grad_logits, self.weights.sums
+        memory = stage_memory(self.widths, span)
+        self.kernels.launch("weight_sums", blocks, *given, grad_query, sums, rows, together, steps, memory=memory)
         grad_choice, grad_update, grad_bias, grad_update_bias, grad_readout = sums.sum(0).split(sizes)
         grad_rule = torch.zeros(self.rule.shape, device=self.device)
         # Not index_add_, which adds in no fixed order on a GPU.

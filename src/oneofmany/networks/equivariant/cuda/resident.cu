@@ -14,14 +14,18 @@ template <int STRIDE> __device__ int spot(int row, int byte) {
     return row * STRIDE + (byte ^ (changed & (STRIDE / 16 - 1)) << 4);
 }
 
-template <int W, int STRIDE> __device__ void store_near(const Packed<W>& x, char* to, const int row[2], const Place& p) {
-    constexpr int pairs = OWN<W> / 2;
+// The same for what choices send, with less to compute: half a warp writes 64 bytes of four neighbouring rows, and reads whole
+// rows.
+__device__ int spot_of_sent(int row, int byte) { return row * 2 * P + (P < 64 ? byte : byte ^ (row & 1) << 6); }
+
+__device__ void store_sent(const Packed<P>& x, char* to, const int row[2], const Place& p) {
+    constexpr int pairs = OWN<P> / 2;
     #pragma unroll
     for (int r = 0; r < 2; r++)
         if (p.inside[r])
             #pragma unroll
-            for (int q = 0; q < W / 8; q += pairs) {
-                char* at = to + spot<STRIDE>(row[r], 2 * column<W>(q, p.t, 0));
+            for (int q = 0; q < P / 8; q += pairs) {
+                char* at = to + spot_of_sent(row[r], 2 * column<P>(q, p.t, 0));
                 if (pairs == 4)
                     *reinterpret_cast<uint4*>(at) = make_uint4(x.v[q][r], x.v[q + 1][r], x.v[q + 2][r], x.v[q + 3][r]);
                 else
@@ -83,12 +87,26 @@ struct Group {
         }
         return p;
     }
+    // The same place in what comes from outside, [items, B].
+    __device__ Place outside(Place p) const {
+        #pragma unroll
+        for (int r = 0; r < 2; r++) p.row[r] = (long long)p.item[r] * B + first + p.query[r];
+        return p;
+    }
     // What is kept of the rules is sorted by kinds, [kind][steps, B, rules of the kind].
     __device__ long long kept(const Part* part, int rule, int query, int step, int steps) const {
         while (rule >= part->first + part->rules) part++;
         const long long before = (long long)steps * B * part->first + ((long long)step * B + first + query) * part->rules;
         return before + rule - part->first;
     }
+};
+
+// Four of a rule's choices; lists are padded to whole fours, with -1.
+struct Four {
+    uint2 v;
+    __device__ Four(const short* lists, int width, int rule, int s)
+        : v(*reinterpret_cast<const uint2*>(lists + rule * ((width + 3) & ~3) + s)) {}
+    __device__ int operator[](int j) const { return (int)((j / 2 ? v.y : v.x) << 16 * (1 - j % 2)) >> 16; }
 };
 
 // The two largest that the choices of every rule send. A thread takes 8 columns of a rule.
@@ -98,22 +116,31 @@ template <bool keep> __device__ void pool_rules(
 ) {
     constexpr int CHUNKS = P / 8;
     for (int i = thread(); i < G * group.queries * CHUNKS; i += threads()) {
-        const int row = i / CHUNKS, chunk = i % CHUNKS, rule = row / group.queries, query = row % group.queries;
+        const int row = i / CHUNKS, chunk = i % CHUNKS, rule = group.queries == 1 ? row : row / group.queries;
+        const int query = row - rule * group.queries;
         unsigned best[4], next[4], slot[4], other[4];
         #pragma unroll
         for (int k = 0; k < 4; k++) {
             best[k] = next[k] = LOWEST | LOWEST << 16;
             slot[k] = other[k] = NO_NEAR | NO_NEAR << 16;
         }
-        #pragma unroll 3
-        for (int s = 0; s < width; s++) {
-            const int member = members[rule * width + s];
-            if (member < 0) continue;
-            const uint4 said =
-                *reinterpret_cast<const uint4*>(spoken + spot<2 * P>(member * group.queries + query, 16 * chunk));
-            const unsigned x[4] = {said.x, said.y, said.z, said.w};
+        #pragma unroll 1
+        for (int s = 0; s < width; s += FOUR) {
+            const Four some(members, width, rule, s);
+            uint4 said[FOUR];
             #pragma unroll
-            for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s, keep);
+            for (int j = 0; j < FOUR; j++)
+                if (s + j < width) {  // all threads agree on that
+                    const int member = some[j] < 0 ? 0 : some[j];
+                    said[j] = *reinterpret_cast<const uint4*>(spoken + spot_of_sent(member * group.queries + query, 16 * chunk));
+                }
+            #pragma unroll
+            for (int j = 0; j < FOUR; j++) {
+                if (some[j] < 0) continue;  // so are those after width
+                const unsigned x[4] = {said[j].x, said[j].y, said[j].z, said[j].w};
+                #pragma unroll
+                for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s + j, keep);
+            }
         }
         const uint4 first = make_uint4(best[0], best[1], best[2], best[3]);
         const uint4 second = make_uint4(or_zero(next[0]), or_zero(next[1]), or_zero(next[2]), or_zero(next[3]));
@@ -141,7 +168,7 @@ template <int K, int N> __device__ void answer_rules(
     const Slice<K>& w, const char* from, char* to, const Part& part, int c, const Group& group
 ) {
     const int lane = thread() % 32;
-    for (int tile = 0; tile < tiles_of(part.rules, group.queries); tile++) {
+    for (int tile = part.index; tile < tiles_of(part.rules, group.queries); tile += part.blocks) {
         const Place p = place_of(tile, part.first, part.rules, group.queries);
         const int near[2] = {(int)p.row[0], (int)p.row[1]};
         // A lane says where row lane % 16 of the tile is.
@@ -168,19 +195,18 @@ template <int K, int N> __device__ void answer_rules(
     }
 }
 
-// A state becomes what its choice sends: its sum with the query is kept, and multiplied.
+// A state is kept, and becomes what its choice sends.
 __device__ void send(
-    Tile<D>& state, const Packed<D>& asked, const ForwardMemory& memory, unsigned short* x, char* spoken, const int near[2],
-    const Place& p, int keep, int last
+    Tile<D>& state, const Packed<D>& asked, const ForwardMemory& memory, unsigned short* states, char* spoken,
+    const int near[2], const Place& p, int keep, int last
 ) {
-    state.add(asked, 1.f, 1.f);
-    const Packed<D> seen = state.packed();
-    if (keep) seen.store<true>(x, p, D);
+    if (keep) state.packed().store<true>(states, p, D);
     if (last) return;
+    state.add(asked, 1.f, 1.f);
     Tile<P> says;
     says.fill(memory.numbers.spoken_bias, p.t);
-    multiply(says, seen, memory.weights.spoken, p.lane);
-    store_near<P, 2 * P>(says.packed(), spoken, near, p);
+    multiply(says, state.packed(), memory.weights.spoken, p.lane);
+    store_sent(says.packed(), spoken, near, p);
 }
 
 // Biases of a lane's four hidden units, as sums to begin with.
@@ -273,7 +299,7 @@ __device__ void move(
 extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
     const float* begin, float* state, const unsigned short* query, float* end, const short* members, int width,
     const uint4* links, const unsigned short* shares, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
-    const unsigned short* answering, unsigned short* x, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
+    const unsigned short* answering, unsigned short* states, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
     constexpr int UNITS = H / 16;  // groups of hidden units
@@ -294,16 +320,13 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
         for (int tile = warp; tile < tiles; tile += warps) {
             int near[2];
             const Place p = group.place(tile, 0, C, near, C);
-            Place in_choices = p;  // [C, B]
-            #pragma unroll
-            for (int r = 0; r < 2; r++) in_choices.row[r] = (long long)p.item[r] * B + first + p.query[r];
             Tile<D> now;
             Packed<D> asked;
             now.zero();
-            now.add(begin, in_choices);
+            now.add(begin, group.outside(p));
             asked.load(query, p.row, D, p.t);
             store_state(now, state, stays + tile, lane);
-            send(now, asked, memory, x, one, near, p, keep, 0);
+            send(now, asked, memory, states, one, near, p, keep, 0);
         }
         synchronise();
         for (int step = 0; step < steps; step++) {
@@ -329,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                 Tile<D> moved;
                 Packed<D> asked;
                 load_state(moved, state, stays + tile, lane);
-                asked.load<true>(query, p.row, D, p.t);
+                asked.load<READ_AGAIN>(query, p.row, D, p.t);
                 {
                     Packed<D> seen;
                     #pragma unroll
@@ -354,7 +377,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                         logits[out + p.row[r]] = sums[r];
                         if (keep) scale[kept + p.row[r]] = inverse[r];
                     }
-                if (!last || keep) send(moved, asked, memory, x + (kept + (long long)C * B) * D, two, near, p, keep, last);
+                if (!last || keep) send(moved, asked, memory, states + (kept + (long long)C * B) * D, two, near, p, keep, last);
             }
             synchronise();
             char* other = one;
@@ -382,7 +405,7 @@ __device__ int spot_of_units(int row, int byte) {
 // Back to what choices sent: from the rules in which they were the largest or the second; and on to the state.
 __device__ void back_to_sent(
     Tile<D>& grad, const char* grad_pooled, const char* winners, const uint4* slots, const Backward& w,
-    unsigned short* grad_own, const Place& p, const Group& group
+    unsigned short* grad_sent, const Place& p, const Group& group
 ) {
     const unsigned unit = unit_matrix(p.lane, ONE);
     unsigned from[2][FOUR];  // the slot in the highest 4 bits, below it where the rule's row is
@@ -420,7 +443,7 @@ __device__ void back_to_sent(
             #pragma unroll
             for (int n = 0; n < 2; n++) sent[n][r] = pack(said[n][2 * r], said[n][2 * r + 1]);
             if (p.inside[r])
-                store_once(reinterpret_cast<uint2*>(grad_own + p.row[r] * (P + 2 * H)) + 4 * c + p.t, make_uint2(sent[0][r], sent[1][r]));
+                store_once(reinterpret_cast<uint2*>(grad_sent + p.row[r] * P) + 4 * c + p.t, make_uint2(sent[0][r], sent[1][r]));
         }
         #pragma unroll
         for (int n = 0; n < D / 16; n++) {
@@ -433,16 +456,9 @@ __device__ void back_to_sent(
 
 // Back through the normalisation: from the gradient of a step's state to that of what was normalised.
 __device__ void back_to_moved(
-    Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2], const unsigned short* x,
-    const unsigned short* query, const Place& p
+    Tile<D>& grad, const float* readout, const float of_logits[2], const float of_scale[2],
+    const Packed<D>& state, const Place& p
 ) {
-    Packed<D> state, asked;
-    state.load<true>(x, p.row, D, p.t);
-    asked.load<true>(query, p.row, D, p.t);
-    #pragma unroll
-    for (int n = 0; n < D / 8; n++)
-        #pragma unroll
-        for (int r = 0; r < 2; r++) state.v[n][r] = less(state.v[n][r], asked.v[n][r]);
     auto made = [&](int n, int i) { return i % 2 ? high_half(state.v[n][i / 2]) : low_half(state.v[n][i / 2]); };
     float sums[2], products[2];
     #pragma unroll
@@ -461,25 +477,22 @@ __device__ void back_to_moved(
             grad.v[n][i] = grad.v[n][i] * of_scale[i / 2] - mean[i / 2] - made(n, i) * along[i / 2];
 }
 
-// Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory too.
+// Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory, those of
+// values wait in the L2 cache.
 __device__ void back_to_units(
-    Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved, unsigned short* hidden,
-    unsigned short* grad_own, char* grad_gates, const int near[2], const Place& p, unsigned nothing
+    Tile<D>& grad, const Backward& w, const unsigned short* gate, uint4 (&next)[2], unsigned short* grad_moved,
+    char* grad_gates, unsigned short* grad_values, const int near[2], const Place& p, unsigned nothing
 ) {
-    constexpr int OUT = P + 2 * H;
     Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
     moved.rearrange(nothing);
-    uint4 next[2];
-    #pragma unroll
-    for (int r = 0; r < 2; r++) next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + p.t);
     #pragma unroll 1
     for (int c = 0; c < H / 16; c++) {
         const uint4 kept[2] = {next[0], next[1]};
         if (c + 1 < H / 16)
             #pragma unroll
             for (int r = 0; r < 2; r++)
-                next[r] = load_again(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * (c + 1) + p.t);
+                next[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * (c + 1) + p.t);
         float back[2][4] = {};
         #pragma unroll
         for (int k = 0; k < D / 16; k++) {
@@ -487,33 +500,20 @@ __device__ void back_to_units(
             mma(back[0], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.x, b.y);
             mma(back[1], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.z, b.w);
         }
-        unsigned made[2][2], gates[2][2], values[2][2];
+        unsigned gates[2][2], values[2][2];
         #pragma unroll
         for (int r = 0; r < 2; r++) {
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const unsigned of_gates = n ? kept[r].y : kept[r].x, of_values = n ? kept[r].w : kept[r].z;
-                float h[2], dg[2], dv[2];
-                #pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    const float g = j ? high_half(of_gates) : low_half(of_gates);
-                    const float v = j ? high_half(of_values) : low_half(of_values);
-                    const float opened = sigmoid(g), swish = g * opened, d = back[n][2 * r + j];
-                    h[j] = swish * v;
-                    dg[j] = d * v * (opened + swish - swish * opened);
-                    dv[j] = d * swish;
-                }
-                made[n][r] = pack(h[0], h[1]);
-                gates[n][r] = pack(dg[0], dg[1]);
-                values[n][r] = pack(dv[0], dv[1]);
+                const Gated made = back_to_gates(of_gates, of_values, back[n][2 * r], back[n][2 * r + 1]);
+                gates[n][r] = made.gates;
+                values[n][r] = made.values;
             }
             if (p.inside[r]) {
-                const uint2 of_gates = make_uint2(gates[0][r], gates[1][r]);
-                uint2* own = reinterpret_cast<uint2*>(grad_own + p.row[r] * OUT + P) + 4 * c + p.t;
-                store_once(reinterpret_cast<uint2*>(hidden + p.row[r] * H) + 4 * c + p.t, make_uint2(made[0][r], made[1][r]));
-                store_once(own, of_gates);
-                store_again(own + H / 4, make_uint2(values[0][r], values[1][r]));
-                *reinterpret_cast<uint2*>(grad_gates + spot_of_units(near[r], 32 * c + 8 * p.t)) = of_gates;
+                store_again(reinterpret_cast<uint2*>(grad_values + near[r] * H) + 4 * c + p.t, make_uint2(values[0][r], values[1][r]));
+                *reinterpret_cast<uint2*>(grad_gates + spot_of_units(near[r], 32 * c + 8 * p.t)) =
+                    make_uint2(gates[0][r], gates[1][r]);
             }
         }
         #pragma unroll
@@ -528,57 +528,60 @@ __device__ void back_to_units(
 }
 
 // What the choices of every rule hand back for one half (0 gates, 1 values) of its answer, times their share. A warp takes
-// 16 rules at a time, a lane 8 of every 32 units.
+// 32 units of 16 rules at a time, a lane 8 of them.
 __device__ void sum_members(
     const char* units, char* to, const short* givers, const float* scales, int width, const Part* parts,
     unsigned short* grad_answers, const Group& group, int G, int half, int step, int steps
 ) {
     constexpr int COLUMNS = (H + 31) / 32;
     const unsigned unit = unit_matrix(thread() % 32, ONE);
-    for (int tile = thread() / 32; tile < tiles_of(G, group.queries); tile += threads() / 32) {
-        const Place p = place_of(tile, 0, G, group.queries);
-        float sum[2][COLUMNS][2][4] = {};
-        #pragma unroll 3
-        for (int s = 0; s < width; s++)
+    for (int i = thread() / 32; i < tiles_of(G, group.queries) * COLUMNS; i += threads() / 32) {
+        const Place p = place_of(i / COLUMNS, 0, G, group.queries);
+        const int begin = 32 * (i % COLUMNS) + 8 * p.t;
+        float sum[2][2][4] = {};
+        for (int s = 0; s < width; s += FOUR) {
+            const Four some[2] = {{givers, width, p.item[0], s}, {givers, width, p.item[1], s}};
+            uint4 x[FOUR][2];
             #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int member = givers[p.item[r] * width + s];
-                const int at = spot_of_units(member * group.queries + p.query[r], 16 * p.t);
+            for (int j = 0; j < FOUR; j++)
                 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    uint4 x = make_uint4(0, 0, 0, 0);
-                    if (member >= 0 && 8 * p.t < H) x = *reinterpret_cast<const uint4*>(units + (at ^ 64 * c));
-                    mma_half(sum[r][c][0], x.x, x.y, unit);
-                    mma_half(sum[r][c][1], x.z, x.w, unit);
+                for (int r = 0; r < 2; r++) {
+                    const int member = some[r][j], at = spot_of_units(member * group.queries + p.query[r], 2 * begin);
+                    x[j][r] = make_uint4(0, 0, 0, 0);
+                    if (member >= 0 && begin < H) x[j][r] = *reinterpret_cast<const uint4*>(units + at);
                 }
-            }
+            #pragma unroll
+            for (int j = 0; j < FOUR; j++)
+                if (s + j < width)
+                    #pragma unroll
+                    for (int r = 0; r < 2; r++) {
+                        mma_half(sum[r][0], x[j][r].x, x[j][r].y, unit);
+                        mma_half(sum[r][1], x[j][r].z, x[j][r].w, unit);
+                    }
+        }
         #pragma unroll
         for (int r = 0; r < 2; r++) {
-            if (!p.inside[r] || 8 * p.t >= H) continue;
+            if (!p.inside[r] || begin >= H) continue;
             const float scale = scales[p.item[r]];
             const long long kept = group.kept(parts, p.item[r], p.query[r], step, steps);
-            #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const float(&of)[2][4] = sum[r][c];
-                const uint4 all = make_uint4(
-                    pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
-                    pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
-                );
-                const int column = half * H + 32 * c + 8 * p.t;
-                *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * column)) = all;
-                store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + column), all);
-            }
+            const float(&of)[2][4] = sum[r];
+            const uint4 all = make_uint4(
+                pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
+                pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
+            );
+            *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * (half * H + begin))) = all;
+            store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + half * H + begin), all);
         }
     }
 }
 
 extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
-    float* grad_state, float* between, const float* grad_logits, const float* scale, const unsigned short* x,
-    const unsigned short* query, const unsigned short* gate, const unsigned char* winners, const short* givers,
+    float* grad_state, float* between, const float* grad_logits, const float* scale,
+    const unsigned short* states, const unsigned short* gate, const unsigned char* winners, const short* givers,
     const float* scales, int width, const uint4* slots, const Part* parts, int kinds,
-    const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_own,
-    unsigned short* grad_moved, unsigned short* hidden, unsigned short* grad_answers, int B, int C, int G, int queries,
-    int of_choices, int of_rules, int steps
+    const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_sent,
+    unsigned short* grad_moved, unsigned short* grad_answers, int B, int C, int G, int queries, int of_choices, int of_rules,
+    int steps, int given
 ) {
     constexpr int PARTS = P / 16;  // of what a rule pools
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
@@ -589,10 +592,13 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     fetch(memory.numbers, numbers);
     synchronise();
     const int warp = thread() / 32, warps = threads() / 32, lane = thread() % 32;
+    // What stays in the L2 cache: gradients of the block's states, and of values.
+    between += (long long)block() * tiles_of(C, queries) * 16 * (D + H / 2);
+    unsigned short* grad_values = reinterpret_cast<unsigned short*>(between + tiles_of(C, queries) * 16 * D);
+    const long long rows = (long long)C * B;
     for (int first = block() * queries; first < B; first += blocks() * queries) {
         const Group group = {first, B - first < queries ? B - first : queries, B};
         const int tiles = tiles_of(C, group.queries);
-        const long long stays = (long long)block() * tiles_of(C, queries), rows = (long long)C * B;
         bool low = true;  // whether what rules hand back is at the bottom
         for (int step = steps - 1; step >= -1; step--) {
             char* of_rule = low ? bottom : bottom + of_choices;
@@ -600,17 +606,23 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int tile = warp; tile < tiles; tile += warps) {
                 int near[2];
                 const Place p = group.place(tile, 0, C, near, C);
+                const unsigned short* of_gates = gate + (step < 0 ? 0 : step) * rows * 2 * H;
+                Packed<D> state;  // it arrives while the tile goes back to what was sent; so do the first gates
+                uint4 gates[2];
+                state.load<READ_ONCE>(states + (step + 1) * rows * D, p.row, D, p.t);
+                #pragma unroll
+                for (int r = 0; r < 2; r++)
+                    gates[r] = load_once(reinterpret_cast<const uint4*>(of_gates) + p.row[r] * (H / 4) + p.t);
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
-                    grad.add(grad_state, p);
+                    if (given) grad.add(grad_state, group.outside(p));
                 } else {
-                    load_state(grad, between, stays + tile, lane);
-                    unsigned short* own = grad_own + (step + 1) * rows * (P + 2 * H);
-                    back_to_sent(grad, of_rule, won, slots, memory.weights, own, p, group);
+                    load_state(grad, between, tile, lane);
+                    back_to_sent(grad, of_rule, won, slots, memory.weights, grad_sent + (step + 1) * rows * P, p, group);
                 }
                 if (step < 0) {
-                    grad.store(grad_state, p);
+                    grad.store(grad_state, group.outside(p));
                     continue;
                 }
                 float of_logits[2], of_scale[2];
@@ -619,32 +631,27 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                     of_logits[r] = grad_logits[step * rows + p.row[r]];
                     of_scale[r] = scale[step * rows + p.row[r]];
                 }
-                back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, x + (step + 1) * rows * D, query, p);
+                back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, state, p);
                 back_to_units(
-                    grad, memory.weights, gate + step * rows * 2 * H, grad_moved + step * rows * D, hidden + step * rows * H,
-                    grad_own + step * rows * (P + 2 * H), of_choice, near, p, steps >> 31
+                    grad, memory.weights, of_gates, gates, grad_moved + step * rows * D, of_choice, grad_values, near, p,
+                    steps >> 31
                 );
-                store_state(grad, between, stays + tile, lane);
+                store_state(grad, between, tile, lane);
             }
             synchronise();
             if (step < 0) break;
             const Group& g = group;
+            for (int asked = 0; asked < g.queries; asked++)  // the winners of this step
+                for (int i = thread(); i < G * P / 4; i += threads()) {
+                    const long long from = ((long long)step * B + first + asked) * G * P + 4 * i;
+                    copy_later<4>(won + spot<4 * P>(i / (P / 4) * g.queries + asked, 16 * (i % (P / 4))) / 4, winners + from, true);
+                }
             sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 0, step, steps);
-            for (int i = thread(); i < G * g.queries * P / 16; i += threads()) {  // the winners of this step
-                const int row = i / (P / 16), at = i % (P / 16), rule = row / g.queries, asked = row % g.queries;
-                const long long from = ((long long)step * B + first + asked) * G + rule;
-                const uint4 found = load_again(reinterpret_cast<const uint4*>(winners) + from * (P / 16) + at);
-                const unsigned words[4] = {found.x, found.y, found.z, found.w};
-                #pragma unroll
-                for (int k = 0; k < 4; k++)
-                    *reinterpret_cast<unsigned*>(won + spot<4 * P>(row, 64 * at + 16 * k) / 4) = words[k];
-            }
             synchronise();
-            for (int i = thread(); i < C * g.queries * H / 8; i += threads()) {  // the values instead of the gates
-                const int row = i / (H / 8), at = i % (H / 8), choice = row / g.queries, asked = row % g.queries;
-                const unsigned short* from = grad_own + (step * rows + (long long)(first + asked) * C + choice) * (P + 2 * H) + P + H;
-                *reinterpret_cast<uint4*>(of_choice + spot_of_units(row, 16 * at)) = load_again(reinterpret_cast<const uint4*>(from) + at);
-            }
+            for (int i = thread(); i < C * g.queries * H / 8; i += threads())  // the values instead of the gates
+                copy_later<16>(of_choice + spot_of_units(i / (H / 8), 16 * (i % (H / 8))), grad_values + 8 * i, true);
+            end_of_copies();
+            wait_for_copies<0>();
             synchronise();
             char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
             sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 1, step, steps);

@@ -24,12 +24,12 @@ class ResidentPass(Pass):
         assert self.tables.whole is not None
         self.sizes, self.whole = sizes, self.tables.whole
 
-    def _launch(self, name: str, B: int, C: int, memory: int, *arguments: Tensor | int) -> None:
-        """Launch a kernel; the second of its arguments is the memory for the states of blocks."""
+    def _launch(self, name: str, B: int, C: int, memory: int, width: int, *arguments: Tensor | int) -> None:
+        """Launch a kernel; the second of its arguments is what blocks write and read again, ``width`` numbers a row."""
         first, *rest = arguments
         queries = self.sizes.queries
         blocks = self.kernels.blocks(name, -(-B // queries) * self.kernels.warps(name))
-        between = self.new(blocks * tiles_of(C, queries) * 16, self.widths[0], dtype=torch.float32)
+        between = self.new(blocks * tiles_of(C, queries) * 16, width, dtype=torch.float32)
         self.kernels.launch(name, blocks, first, between, *rest, memory=memory)
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,16 +38,16 @@ class ResidentPass(Pass):
         (C, B, D), G, slots = state.shape, len(t.near), self.steps if self.keep else 0
         parts = parts_of(self.tables.counts, 1, self.device)
         self.query = self.new(B, C, D).copy_(query.transpose(0, 1))
-        self.x = self.new(slots + self.keep, B, C, D)
+        self.states = self.new(slots + self.keep, B, C, D)
         self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, B, G, P, dtype=torch.uint8)
         self.gate, self.scale = self.new(slots, B, C, 2 * H), self.new(slots, B, C, dtype=torch.float32)
         logits = self.new(self.steps if self.every_step else 1, B, C, dtype=torch.float32)
         last = self.new(B, C, D, dtype=torch.float32)
         self._launch(
-            "resident_forward", B, C, self.sizes.forward,
-            state.float().contiguous(), self.query, last, t.near, t.near.shape[1], t.links, t.shares,
+            "resident_forward", B, C, self.sizes.forward, D,
+            state.float().contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
             parts, len(parts), w.forward, w.numbers, w.answering,
-            self.x, self.pooled, self.winners, self.gate, self.scale, logits,
+            self.states, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
         )  # fmt: skip
         return logits.mT, last.transpose(0, 1)
@@ -55,20 +55,23 @@ class ResidentPass(Pass):
     def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.whole, self.weights, self.steps, self.widths
-        (_, B, C, D), G, parts = self.x.shape, len(t.near), parts_of(self.tables.counts, 1, self.device)
-        grad_state = self.new(B, C, D, dtype=torch.float32)
-        grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last.transpose(0, 1))
+        (_, B, C, D), G = self.states.shape, len(t.near)
+        # A warp has a part of 16 channels.
+        parts = parts_of(self.tables.counts, max(1, self.kernels.warps("resident_backward") // (P // 16)), self.device)
+        grad_state = self.new(C, B, D, dtype=torch.float32)
+        if grad_last is not None:
+            grad_state.copy_(grad_last)
         if grad_logits is None:
             grad_logits = torch.zeros(steps, C, B, device=self.device)
         grad_logits = grad_logits.mT.float().contiguous()
-        grad_own, grad_answers = self.new(steps, B, C, P + 2 * H), self.new(steps * G, B, 2 * H)
-        grad_moved, hidden = self.new(steps, B, C, D), self.new(steps, B, C, H)
+        grad_sent, grad_moved = self.new(steps, B, C, P), self.new(steps, B, C, D)
+        grad_answers = self.new(steps * G, B, 2 * H)
         self._launch(
-            "resident_backward", B, C, self.sizes.backward,
-            grad_state, grad_logits, self.scale, self.x, self.query, self.gate, self.winners, t.givers, t.scales,
-            t.givers.shape[1], t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
-            grad_own, grad_moved, hidden, grad_answers,
-            B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps,
+            "resident_backward", B, C, self.sizes.backward, D + H // 2,
+            grad_state, grad_logits, self.scale, self.states, self.gate, self.winners, t.givers, t.scales,
+            t.most, t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
+            grad_sent, grad_moved, grad_answers,
+            B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps, int(grad_last is not None),
         )  # fmt: skip
-        grad_query, *of_weights = self.weight_gradients(grad_own, grad_moved, hidden, grad_answers, grad_logits)
-        return grad_state.transpose(0, 1), grad_query.transpose(0, 1), *of_weights
+        grad_query, *of_weights = self.weight_gradients(grad_sent, grad_moved, grad_answers, grad_logits, C)
+        return grad_state, grad_query.view(C, B, D), *of_weights

@@ -5,9 +5,9 @@ shared memory of a block, one kernel takes whole queries through all steps and a
 Otherwise a step is two kernels: one over rules (pool, answer) and one over choices (gather the answers, update,
 normalise, read out, send again). The backward pass has two more. Relations of a query add one kernel each way
 (``stepwise``). The state accumulates in float32, products take bfloat16, and their inputs are kept in bfloat16 for
-the backward pass. Weight gradients are products over all steps at the end.
+the backward pass. Weight gradients are products over all steps at the end (``weights.cu``).
 
-``kernels.cu`` and ``resident.cu`` are compiled when they are needed, by the compiler that comes with PyTorch.
+The kernels are compiled when they are needed, by the compiler that comes with PyTorch.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class StepPass(Pass):
         slots = self.steps if keep else 1
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
         self.query = query.to(TYPE).contiguous()
-        self.x = self.new(slots + keep, C, B, D)
+        self.states = self.new(slots + keep, C, B, D)
         self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, G, B, P, dtype=torch.int16)
         self.gate, self.scale = self.new(slots, C, B, 2 * H), self.new(slots, C, B, dtype=torch.float32)
         related = (slots, B, ends // 2, values)
@@ -69,9 +69,10 @@ class StepPass(Pass):
         logits = self.new(self.steps if self.every_step else 1, C, B, dtype=torch.float32)
         state = state.float().clone(memory_format=torch.contiguous_format)
         spoken, answers, relayed = self.new(C, B, P), self.new(G, B, 2 * H), self.new(B, ends, values, 2 * H)
-        torch.add(state, self.query, out=self.x[0])
+        self.states[0] = state
+        seen = torch.add(state, self.query, out=self.new(C, B, D))
         weight, bias = self.choice[:P].to(TYPE), self.bias[:P].to(TYPE)  # what is sent before the first step
-        torch.addmm(bias, self.x[0].view(-1, D), weight.t(), out=spoken.view(-1, P))
+        torch.addmm(bias, seen.view(-1, D), weight.t(), out=spoken.view(-1, P))
         for step in range(self.steps):
             at = step if keep else 0
             self._by_rules(
@@ -85,8 +86,8 @@ class StepPass(Pass):
                 self._by_relations("relations_forward", spoken, w.answering[self.related.kind], *kept, relayed)
             self._by_choices(
                 "choices_forward", C, B, state, self.query, answers, t.rules, t.spread, t.rules.shape[1],
-                *self._lists(relayed), w.forward, w.numbers,
-                self.x[at + keep], spoken, self.gate[at], self.scale[at], logits[step if self.every_step else 0], B, C,
+                *self._lists(relayed), w.forward, w.numbers, self.states[at + keep], spoken,
+                self.gate[at], self.scale[at], logits[step if self.every_step else 0], B, C,
                 int(keep), int(step == self.steps - 1),
             )  # fmt: skip
         return logits, state
@@ -94,15 +95,14 @@ class StepPass(Pass):
     def backward(self, grad_logits: Tensor | None, grad_last: Tensor | None) -> tuple[Tensor, ...]:
         """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.tables, self.weights, self.steps, self.widths
-        (_, C, B, D), G = self.x.shape, len(t.members)
+        (_, C, B, D), G = self.states.shape, len(t.members)
         ends, values = (0, 1) if self.related is None else (self.related.ends.shape[1], self.related.values)
         grad_state = self.new(C, B, D, dtype=torch.float32)
         grad_state.zero_() if grad_last is None else grad_state.copy_(grad_last)
         if grad_logits is None:
             grad_logits = torch.zeros(steps, C, B, device=self.device)
         grad_logits = grad_logits.float().contiguous()
-        grad_own = self.new(steps, C, B, P + 2 * H)  # of a choice's output to its rules and to its own gates
-        grad_moved, hidden = self.new(steps, C, B, D), self.new(steps, C, B, H)
+        grad_sent, grad_units, grad_moved = self.new(steps, C, B, P), self.new(C, B, 2 * H), self.new(steps, C, B, D)
         grad_pooled, grad_answers = self.new(G, B, 2 * P), self.new(steps * G, B, 2 * H)
         grad_related, grad_relayed = self.new(steps, B, ends // 2, values, 2 * H), self.new(B, ends, values, P)
 
@@ -110,10 +110,10 @@ class StepPass(Pass):
             """Back through what was sent after a step, then through its update; step -1 has no update."""
             at, after = max(step, 0), min(step + 1, steps - 1)
             self._by_choices(
-                "choices_backward", C, B, grad_state, grad_logits[at], self.scale[at], self.x[step + 1], self.query,
+                "choices_backward", C, B, grad_state, grad_logits[at], self.scale[at], self.states[step + 1],
                 self.gate[at], self.winners[after], grad_pooled, t.rules, t.slot, t.rules.shape[1],
-                *self._lists(grad_relayed), w.backward, w.numbers, grad_own[after], grad_moved[at],
-                grad_own[at], hidden[at], B, C, int(step == steps - 1), int(step < 0),
+                *self._lists(grad_relayed), w.backward, w.numbers, grad_sent[after], grad_moved[at],
+                grad_units, B, C, int(step == steps - 1), int(step < 0),
             )  # fmt: skip
 
         for step in reversed(range(steps)):
@@ -121,18 +121,16 @@ class StepPass(Pass):
             self._by_rules(
                 "rules_backward",
                 B,
-                (grad_own[step], w.returning, t.members, t.gather),
+                (grad_units, w.returning, t.members, t.gather),
                 (grad_answers, grad_pooled, B, step, steps),
             )
             if self.related is not None:
                 weight, winners = w.returning[self.related.kind], self.related_winners[step]
-                self._by_relations(
-                    "relations_backward", grad_own[step], weight, winners, grad_related[step], grad_relayed
-                )
+                self._by_relations("relations_backward", grad_units, weight, winners, grad_related[step], grad_relayed)
         by_choices(-1)
 
-        given = grad_own, grad_moved, hidden, grad_answers, grad_logits
-        grad_query, grad_choice, grad_bias, grad_rule, *others = self.weight_gradients(*given)
+        given = grad_sent, grad_moved, grad_answers, grad_logits
+        grad_query, grad_choice, grad_bias, grad_rule, *others = self.weight_gradients(*given, C * B)
         if self.related is not None:
             grad_rule[self.related.kind] += outer(self.related_pooled, grad_related)
-        return grad_state, grad_query, grad_choice, grad_bias, grad_rule, *others
+        return grad_state, grad_query.view(C, B, D), grad_choice, grad_bias, grad_rule, *others

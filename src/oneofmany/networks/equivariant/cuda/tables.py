@@ -65,7 +65,7 @@ def _fragments(widths: Widths, kinds: int, device: torch.device, resident: bool)
         *(fragments(H, D, at, D, 1, own_k=own) for at in (P * D, (P + H) * D)),
         fragments(D, H, update, H, 1, own_n=own),
     ]
-    sums = [fragments(P + 2 * H, D, 0, D, 1, own_k=2)]
+    sums = [fragments(P + 2 * H, D, 0, D, 1, own_k=2), fragments(D, H, update, H, 1, own_k=2, own_n=4)]
     halves = [rule + half * 2 * P * H for half in range(2 * kinds)]
     if resident:
         told = [fragments(P, H, at + of, 2 * H, 1, own_k=2, own_n=4) for at in halves for of in (0, H)]
@@ -160,13 +160,16 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
             of_rules[rule] += [choice] * number
     width = max(map(len, of_rules))
     givers = torch.tensor([of + [-1] * (width - len(of)) for of in of_rules])
+    near, heard = (F.pad(x, (0, -x.shape[1] % FOUR), value=-1) for x in (tables.members.where(tables.real, -1), givers))
     device = tables.members.device
     return WholeQueries(
-        tables.members.where(tables.real, -1).short().contiguous(),
+        near.short().contiguous(),
+        tables.members.shape[1],
         rows.int().contiguous().to(device),
         torch.tensor(of_links + [0.0] * (FOUR - len(of_links))).bfloat16().to(device),
         ((slots ^ 1 << 31) - (1 << 31)).int().contiguous().to(device),
-        givers.short().contiguous().to(device),
+        heard.short().contiguous().to(device),
+        width,
         torch.tensor(scales).to(device),
     )
 
