@@ -48,8 +48,9 @@ def large_boards(grid: Grid) -> Table:
 
 
 def trained_on(record: Record) -> str:
-    """The size of the boards in training."""
-    return "16x16" if record.data["train"].name == OWN else "9x9"
+    """The size of the boards in training; after the network that it began with."""
+    own = "16x16" if record.data["train"].name == OWN else "9x9"
+    return f"9x9, then {own}" if record.settings.get("initial") else own
 
 
 def large_chart(grid: Grid) -> Chart | None:

@@ -120,6 +120,7 @@ EVERYWHERE = {
     "second.warmup": 0,
     "first.minutes": None,
     "first.decay": None,
+    "initial": None,
     "second.decay": None,
     "second.minutes": None,
 }

@@ -39,6 +39,8 @@ def _record(folder: RunFolder) -> Record:
     config, lines = folder.config, folder.read_metrics()
     settings = dict(config["settings"])
     settings["pretrained"] = [_without_places(path) for path in settings.get("pretrained", ())]
+    if settings.get("initial"):
+        settings["initial"] = _without_places(settings["initial"])
     result = _result(folder, lines)
     on_dev = [line for line in lines if line["kind"] == "dev"]
     weights = checksum_of(folder.weights) if folder.weights.is_file() else None

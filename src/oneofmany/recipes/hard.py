@@ -11,6 +11,7 @@ from oneofmany.recipes.ours import ours
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
 
 DATA = ("sudoku-hard-train", "sudoku-extreme-dev")
+LARGE_DATA = ("sudoku-size-16-train", "sudoku-size-16-dev")
 MS_SHARE = 0.25
 """The share of MS queries in a batch, as in the data; a search ends at a second solution, so they count as easy."""
 LONGER = {"network.steps": 32, "network.test_steps": 1024, "burn_in": (0, 32, 64, 160)}
@@ -43,21 +44,22 @@ def hard_recipes() -> list[Recipe]:
         "carry": {"network.steps": 16, "windows": 4, "burn_in": (0,)},
         "no-curriculum": {"curriculum": None},
     }
+    # 16x16 has no rating; fewer updates and smaller batches, since a board has 4,096 choices instead of 729.
+    large = {"curriculum": None, "first.sampling": "uniform", "first.batch": 128}
+    sizes = {
+        "size-16": large | {"first.updates": 3_000, "evaluate_every": 300},
+        "size-16-from-9": large
+        | {
+            "initial": "sudoku-hard",
+            "first.updates": 1_000,
+            "first.lr": 5e-4,
+            "first.warmup": 100,
+            "evaluate_every": 100,
+        },
+    }
     return [
         *made.values(),
         *(Recipe(hard(objective, checker=True), *DATA) for objective in CHOOSING),
         *(made["minloss"].changed(name, fields) for name, fields in changes.items()),
-        # 16x16 has no rating; fewer updates and smaller batches, since a board has 4,096 choices instead of 729.
-        made["minloss"].changed(
-            "size-16",
-            {
-                "curriculum": None,
-                "first.sampling": "uniform",
-                "first.batch": 128,
-                "first.updates": 3_000,
-                "evaluate_every": 300,
-            },
-            train="sudoku-size-16-train",
-            dev="sudoku-size-16-dev",
-        ),
+        *(made["minloss"].changed(name, fields, *LARGE_DATA) for name, fields in sizes.items()),
     ]

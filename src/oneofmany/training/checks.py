@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from oneofmany import weights_file
 from oneofmany.data import Dataset, SequenceData
 from oneofmany.data.rating import has_ratings
 from oneofmany.data.shares import Share
 from oneofmany.files import FileError
 from oneofmany.networks.building import build_network
+from oneofmany.networks.headers import read_weights
+from oneofmany.problems import Problem, SequenceProblem
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.augmenting import SYMMETRIES
 from oneofmany.training.phases import phases_of
@@ -123,6 +126,29 @@ def _check_solutions(train: Dataset, first: int) -> None:
     if len(once) < len(query):
         row = first + query[np.setdiff1d(np.arange(len(query)), once)[0]]
         raise FileError(f"train: query {row}, counted from 0, lists a solution twice: list every solution once")
+
+
+def check_initial(settings: Settings, problem: Problem | SequenceProblem) -> None:
+    """Raise FileError or ValueError for weights that this run cannot begin with."""
+    if settings.initial is None:
+        return
+    # The words of a sequence are those of its file; a task of the user's is not in the file.
+    known = problem if isinstance(problem, Problem) else None
+    theirs = read_weights(weights_file(settings.initial), known, "pt")
+    if theirs.task != settings.task:
+        raise ValueError(f"initial: {settings.initial} is a network for {theirs.task}, this run is for {settings.task}")
+    words = [(of.inputs, of.outputs) for of in (theirs.problem, problem) if isinstance(of, SequenceProblem)]
+    if len(set(words)) > 1:
+        raise ValueError(f"initial: {settings.initial} has another vocabulary than the training data")
+    with torch.device("meta"):  # takes no memory
+        own = build_network(settings.network, problem, device="meta").state_dict()
+    needed, found = ({name: list(one.shape) for name, one in of.items()} for of in (own, theirs.tensors))
+    if needed != found:
+        name = next(name for name in (*needed, *found) if needed.get(name) != found.get(name))
+        raise ValueError(
+            f"initial: the weights of {settings.initial} do not fit this network ({name}: {found.get(name)} there, "
+            f"{needed.get(name)} here): set network.kind, network.width and network.depth to those of that network"
+        )
 
 
 def check_pretrained(settings: Settings) -> None:

@@ -7,7 +7,9 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from oneofmany import weights_file
 from oneofmany.networks.building import build_network, build_selector
+from oneofmany.networks.headers import read_weights
 from oneofmany.networks.kernels import Precision, training_precision
 from oneofmany.networks.protocol import TaskNetwork
 from oneofmany.objectives import LaggedCopy
@@ -21,7 +23,8 @@ Optimiser = torch.optim.Adam | torch.optim.AdamW
 class Learners:
     """The networks and optimisers of a run on one device.
 
-    For one task, network and seed, the initial parameters of the prediction network are the same for every objective.
+    For one task, network and seed, the initial parameters of the prediction network are the same for every objective;
+    with ``initial`` they are those of that network.
 
     Args:
         settings: the settings of the run.
@@ -35,6 +38,8 @@ class Learners:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(settings.seed, "network"))
             self.network = build_network(settings.network, problem, precision=self.precision, device=device)
+            if settings.initial is not None:
+                load_weights(self.network, read_weights(weights_file(settings.initial), problem, "pt").tensors)
             self.selector: nn.Module | None = None
             if settings.objective == "selectr":
                 torch.manual_seed(seed_of(settings.seed, "selector"))

@@ -89,6 +89,9 @@ class Settings:
     without listed solutions."""
     seed: int = 42
     """Random seed of the initial parameters, the batches and the noise."""
+    initial: str | None = None
+    """Begin with the weights of this network: a bundled one, a weights file or a run folder. It has the same task, and
+    the same network but for its steps; its boards may have another size. None: random weights."""
     listed: int | None = None
     """Use at most this many listed solutions per query, the first ones. None: all."""
     shards: int = 1

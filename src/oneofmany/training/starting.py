@@ -21,7 +21,7 @@ from oneofmany.runs.devices import device_named
 from oneofmany.runs.environment import environment
 from oneofmany.runs.folder import RunFolder
 from oneofmany.runs.lock import LIMIT, Locked, LostLock
-from oneofmany.training.checks import check_data, check_pretrained, too_long
+from oneofmany.training.checks import check_data, check_initial, check_pretrained, too_long
 from oneofmany.training.distributed import launched, processes
 from oneofmany.training.extending import Extension
 from oneofmany.training.metrics import Watch
@@ -52,6 +52,7 @@ def train(
     paths = {"train": str(Path(train).resolve()), "dev": str(Path(dev).resolve())}
     check_data(settings, data.train, data.dev)
     check_pretrained(settings)
+    check_initial(settings, data.train.problem)
     if watch is not None and (left_out := too_long(settings, data.train)):
         watch({"kind": "warning", "text": left_out})
 
