@@ -210,6 +210,7 @@ def search_run(
         precision: of the activations; by default float32 on a CPU and bfloat16 on a GPU.
     """
     place = device_named(device)
+    ran_on = environment(place)  # at once: the sources may change while the search runs
     dataset = Dataset.load(data)
     saved = oneofmany.load(run, device=place)
     if why := saved.network.accepts(dataset.problem, dataset.relations):
@@ -230,7 +231,7 @@ def search_run(
         **asked,
         "precision": kept_in,
         "command": _command(run, data, points, asked | ({} if precision is None else {"precision": precision})),
-        "environment": environment(place),
+        "environment": ran_on,
     }
     return Searched(tuple(points), about)
 
