@@ -1,5 +1,6 @@
-// Blocks on a CPU, of three warps if a kernel does not need another number. The 32 lanes of a warp take turns, and meet at every operation of the whole warp. One
-// warp goes as far as it can before the next one begins: up to where the block synchronises.
+// Blocks on a CPU, of three warps if a kernel does not need another number. The 32 lanes of a warp take turns, and meet at
+// every operation of the whole warp. One warp goes as far as it can before the next one begins: up to where the block
+// synchronises.
 #include <ucontext.h>
 
 #include <cmath>
