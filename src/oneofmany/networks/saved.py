@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -81,12 +81,27 @@ def load_network(
     with explained(path, OTHERWISE):
         if precision is None:
             precision = precision_for(weights.settings.kind, device)
-        with torch.device("meta"):  # takes no memory
-            empty = build_network(weights.settings, weights.problem, device="meta")
-        needed = {name: list(one.shape) for name, one in empty.state_dict().items()}
-        if needed != (found := {name: list(one.shape) for name, one in weights.tensors.items()}):
-            name = next(name for name in (*needed, *found) if needed.get(name) != found.get(name))
-            raise ValueError(f"{name}: its settings need {needed.get(name)}, but it holds {found.get(name)}")
+        if wrong := misfit(weights.settings, weights.problem, weights.tensors):
+            raise ValueError(f"{wrong.name}: its settings need {wrong.needed}, but it holds {wrong.found}")
         network = build_network(weights.settings, weights.problem, precision=precision, device=device)
         network.load_state_dict(weights.tensors)
     return SavedNetwork(network.eval(), weights.settings, weights.task, weights.size, weights.card)
+
+
+class Misfit(NamedTuple):
+    """A tensor that a network needs in another shape than it is found in; None: not at all."""
+
+    name: str
+    needed: list[int] | None
+    found: list[int] | None
+
+
+def misfit(
+    settings: NetworkSettings, problem: Problem | SequenceProblem, tensors: dict[str, torch.Tensor]
+) -> Misfit | None:
+    """Return the first tensor that does not fit into a network with these settings; None if all of them fit."""
+    with torch.device("meta"):  # takes no memory
+        own = build_network(settings, problem, device="meta").state_dict()
+    needed, found = ({name: list(one.shape) for name, one in of.items()} for of in (own, tensors))
+    of_names = (Misfit(name, needed.get(name), found.get(name)) for name in dict.fromkeys((*needed, *found)))
+    return next((one for one in of_names if one.needed != one.found), None)

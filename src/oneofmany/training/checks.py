@@ -14,6 +14,7 @@ from oneofmany.data.shares import Share
 from oneofmany.files import FileError
 from oneofmany.networks.building import build_network
 from oneofmany.networks.headers import read_weights
+from oneofmany.networks.saved import misfit
 from oneofmany.problems import Problem, SequenceProblem
 from oneofmany.runs.folder import RunFolder
 from oneofmany.training.augmenting import SYMMETRIES
@@ -140,14 +141,10 @@ def check_initial(settings: Settings, problem: Problem | SequenceProblem) -> Non
     words = [(of.inputs, of.outputs) for of in (theirs.problem, problem) if isinstance(of, SequenceProblem)]
     if len(set(words)) > 1:
         raise ValueError(f"initial: {settings.initial} has another vocabulary than the training data")
-    with torch.device("meta"):  # takes no memory
-        own = build_network(settings.network, problem, device="meta").state_dict()
-    needed, found = ({name: list(one.shape) for name, one in of.items()} for of in (own, theirs.tensors))
-    if needed != found:
-        name = next(name for name in (*needed, *found) if needed.get(name) != found.get(name))
+    if wrong := misfit(settings.network, problem, theirs.tensors):
         raise ValueError(
-            f"initial: the weights of {settings.initial} do not fit this network ({name}: {found.get(name)} there, "
-            f"{needed.get(name)} here): set network.kind, network.width and network.depth to those of that network"
+            f"initial: the weights of {settings.initial} do not fit this network ({wrong.name}: {wrong.found} there, "
+            f"{wrong.needed} here): set network.kind, network.width and network.depth to those of that network"
         )
 
 
