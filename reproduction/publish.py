@@ -30,7 +30,7 @@ from reproduction.commands import FILE, commands_page
 from reproduction.figures import page_charts
 from reproduction.page import all_tables, answer, sections
 from reproduction.runs import counting, read_published
-from reproduction.searches import read_searches, search_answer
+from reproduction.searches import read_searches, search_answer, shorten_searches
 from reproduction.shortening import shorten
 
 ROOT = Path(__file__).parents[1]
@@ -178,10 +178,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--check", action="store_true", help="fail if a page does not match the records")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="export every table as CSV and Markdown")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report alone")
-    parser.add_argument("--shorten", action="store_true", help="write commands of records as recipe and seed")
+    parser.add_argument(
+        "--shorten",
+        action="store_true",
+        help="write commands without options and places of another machine",
+    )
     asked = parser.parse_args(arguments)
     if asked.shorten:
-        print("changed:", ", ".join(shorten()) or "nothing")
+        print("changed:", ", ".join([*shorten(), *shorten_searches(ROOT)]) or "nothing")
     elif asked.tables is not None:
         export(asked.tables)
     elif asked.report is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -51,6 +52,19 @@ def command_of(searched: Searched) -> str:
     run, data = Path(str(searched.about["network"])), searched.about["data"]["name"]
     place = f"runs/{searched.about['recipe']}/{run.name}" if run.name.isdigit() else run.name
     return f"oneofmany search {place} data/{data}.safetensors{found[1] if found else ''}"
+
+
+def shorten_searches(root: Path) -> list[str]:
+    """Write network and command of all searches with places in the repository; return the files that changed."""
+    changed = []
+    for path in sorted((root / FOLDER).glob("*.json")):
+        one = Searched.load(path)
+        command = command_of(one)
+        about = one.about | {"network": command.split()[2], "command": command}
+        if about != one.about:
+            replace(one, about=about).save(path, force=True)
+            changed.append(path.name)
+    return changed
 
 
 Points = dict[int, list[tuple[Searched, SearchPoint]]]
@@ -171,7 +185,7 @@ def search_figure(searches: Sequence[Searched]) -> Chart | None:
         title = ", ".join([*([group.network] if several else []), group.data, RESTARTS[group.restart]])
         line = [(float(number), accuracy(own), None, None) for number, own in points.items()]
         panels[title].append(Line(f"{group.steps:,} steps", "", line, *STYLES[steps.index(group.steps) % len(STYLES)]))
-    shown = list(panels.items())
+    shown = sorted(panels.items(), key=lambda panel: -len(panel[1]))  # the legend is in the order of the first panel
     made = dict.fromkeys(map(command_of, searches))
     return Chart(
         "hard-search",

@@ -21,7 +21,7 @@ from reproduction.other_papers import HARD_SUDOKU
 from reproduction.ours import main_table
 from reproduction.page import paper_tables
 from reproduction.publish import NOTHING, SEARCH_ANSWER, publish, stale
-from reproduction.searches import FOLDER, read_searches, search_answer, search_figure, search_table
+from reproduction.searches import FOLDER, read_searches, search_answer, search_figure, search_table, shorten_searches
 from reproduction.tests.our_records import our_runs
 from reproduction.tests.paper_records import write
 
@@ -243,6 +243,25 @@ def test_pages_are_filled_from_files(tmp_path):
     (tmp_path / FOLDER / "one.json").write_text("{}")
     with pytest.raises(FileError, match="does not hold a search"):
         read_searches(tmp_path)
+
+
+def test_searches_lose_the_places_of_another_machine(tmp_path):
+    (tmp_path / FOLDER).mkdir(parents=True)
+    searched(1729).save(tmp_path / FOLDER / "run.json")
+    bundled = searched()
+    command = "oneofmany search sudoku-hard /elsewhere/x.safetensors --steps 64"
+    replace(bundled, about=bundled.about | {"network": "sudoku-hard", "command": command}).save(
+        tmp_path / FOLDER / "bundled.json"
+    )
+    assert shorten_searches(tmp_path) == ["bundled.json", "run.json"]
+    found = [(one.about["network"], one.about["command"]) for one in read_searches(tmp_path)]
+    data = "data/sudoku-extreme-test.safetensors"
+    run = f"runs/{HARD}/1729"
+    assert found == [
+        ("sudoku-hard", f"oneofmany search sudoku-hard {data} --steps 64"),
+        (run, f"oneofmany search {run} {data} --starts 1 8"),
+    ]
+    assert shorten_searches(tmp_path) == []
 
 
 def large_run(name, seed, train, shares):
