@@ -22,6 +22,7 @@ from reproduction.commands import FILE
 from reproduction.figures import page_charts
 from reproduction.given_rules import HALVES
 from reproduction.hard import RATINGS
+from reproduction.large_boards import TESTS as LARGE_BOARDS
 from reproduction.measured import FILE as MEASURED
 from reproduction.ours import each_run, main_table
 from reproduction.page import all_tables, paper_tables
@@ -196,7 +197,7 @@ def test_the_sweeps_of_a_page_make_what_its_tables_read(page, folder, recipes):
     files = {file.stem for one in asked for file in one.evaluate}
     assert files <= {*NAMED, *CMUDICT}
     own = {test for half in HALVES.values() for test in half.tests}
-    assert files & {*own, *RATINGS, TEST} == files
+    assert files & {*own, *RATINGS, *LARGE_BOARDS, TEST} == files
 
 
 @pytest.fixture
