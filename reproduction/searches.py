@@ -174,7 +174,10 @@ def _starts(number: int) -> str:
 
 
 def search_figure(searches: Sequence[Searched]) -> Chart | None:
-    """Accuracy against starts, a line for every number of steps, a panel for every data set and way to start again."""
+    """Accuracy against starts, a line for every number of steps, a panel for every data set and way to start again.
+
+    Only those with the most numbers of steps.
+    """
     groups = grouped(searches)
     if not groups:
         return None
@@ -185,7 +188,9 @@ def search_figure(searches: Sequence[Searched]) -> Chart | None:
         title = ", ".join([*([group.network] if several else []), group.data, RESTARTS[group.restart]])
         line = [(float(number), accuracy(own), None, None) for number, own in points.items()]
         panels[title].append(Line(f"{group.steps:,} steps", "", line, *STYLES[steps.index(group.steps) % len(STYLES)]))
-    shown = sorted(panels.items(), key=lambda panel: -len(panel[1]))  # the legend is in the order of the first panel
+    # A panel with few of the numbers of steps shows little; the table has them.
+    most = max(map(len, panels.values()))
+    shown = [panel for panel in panels.items() if len(panel[1]) == most]
     made = dict.fromkeys(map(command_of, searches))
     return Chart(
         "hard-search",
