@@ -10,7 +10,7 @@ from oneofmany.pictures.lines import Line, draw_lines, legend_room
 from oneofmany.pictures.searches import STYLES
 from oneofmany.pictures.themes import Chart
 from oneofmany.report.cells import accuracy_cell
-from oneofmany.report.grid import Grid, commands_of, summary_of
+from oneofmany.report.grid import Grid, commands_of
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction.hard import runs_by_way, seeds_cell
 from reproduction.ours import INTERVALS
@@ -58,29 +58,27 @@ def large_chart(grid: Grid) -> Chart | None:
     lines, records = [], []
     for recipe, ways in runs_by_way(grid, TESTS).items():
         way, tests = next(iter(ways.items()))
+        places = {TESTS[test][1]: runs for test, runs in tests.items() if TESTS[test][0] == SIZES[0]}
+        if not places or way.starts > 1:
+            continue
+        of_recipe = [record for runs in places.values() for record, _ in runs]
         points = []
-        for test, runs in tests.items():
-            size, givens = TESTS[test]
-            found = summary_of(runs, "overall")
-            if size == SIZES[0] and found is not None and way.starts == 1:
-                points.append((float(givens), found.mean, *_cut(found.low, found.high)))
-                records += [record for record, _ in runs]
-        if points:
-            label = f"trained on {trained_on(records[-1])}: {recipe}"
-            lines.append(Line(label, "minloss", sorted(points), *STYLES[len(lines)]))
+        for givens, runs in sorted(places.items()):
+            found = accuracy_cell(runs, "overall").numbers  # as in the table
+            points.append(
+                (float(givens), found.get("mean", found.get("accuracy")), found.get("low"), found.get("high"))
+            )
+        label = f"trained on {trained_on(of_recipe[0])}: {recipe}"
+        lines.append(Line(label, "minloss", points, *STYLES[len(lines)]))
+        records += of_recipe
     if not lines:
         return None
-    places = sorted({givens for size, givens in TESTS.values() if size == SIZES[0]})
+    ticks = {float(givens): str(givens) for size, givens in TESTS.values() if size == SIZES[0]}
     return Chart(
         "large-boards",
         "16x16 Sudokus: accuracy by the number of givens",
         "Accuracy of one trajectory on 1,000 Sudokus of 256 cells for every number of givens.",
-        partial(draw_lines, panels=[("", lines)], xlabel="givens", ticks={float(n): str(n) for n in places}),
+        partial(draw_lines, panels=[("", lines)], xlabel="givens", ticks=ticks),
         commands_of(records),
         size=(4.8, 2.9 + legend_room([("", lines)])),
     )
-
-
-def _cut(low: float | None, high: float | None) -> tuple[float | None, float | None]:
-    """An interval inside 0 to 100."""
-    return (None, None) if low is None or high is None else (max(0.0, low), min(100.0, high))
