@@ -19,10 +19,21 @@ SOLVABLE = {3: (1_516, 2_059, 2_409, 2_781, 2_985), 5: (2, 654, 2_111, 2_984, 3_
 
 
 def solved(record: Record, colours: int, starts: int) -> dict[int, Evaluation]:
-    """The evaluations of a run with this many starts, by number of nodes."""
-    names = {f"colouring-{colours}-size-{nodes}-test": nodes for nodes in SIZES}
-    every = record.evaluations.values()
-    return {names[one.data.name]: one for one in every if one.data.name in names and one.starts == starts}
+    """The evaluations of a run with this many starts, by number of nodes; those on all test graphs come first."""
+    found: dict[int, Evaluation] = {}
+    for nodes in SIZES:
+        names = [f"colouring-{colours}-size-{nodes}{name}-test" for name in ("-all", "")]
+        own = [one for one in record.evaluations.values() if one.data.name in names and one.starts == starts]
+        if own:
+            found[nodes] = min(own, key=lambda one: names.index(one.data.name))
+    return found
+
+
+def known(one: Evaluation) -> int:
+    """How many graphs are known to have a colouring by the file of an evaluation, or by its answers."""
+    if "-all-" not in one.data.name:
+        return one.data.queries
+    return max(found.overall.correct for found in (one.scores, one.chosen, one.checked) if found is not None)
 
 
 def _ways(starts: int) -> dict[str, Callable[[Evaluation], Scores | None]]:
@@ -38,9 +49,12 @@ def _ways(starts: int) -> dict[str, Callable[[Evaluation], Scores | None]]:
 
 def _row(runs: dict[Record, dict[int, Evaluation]], colours: int, way: Callable[[Evaluation], Scores | None]) -> Row:
     """The cells of runs that differ in the seed: every size that all of them were tested on, and all sizes together."""
-    # A graph that published solvers have coloured and our searches have not is not in the file: not solved.
     published: dict[int, int] = dict(zip(SIZES, SOLVABLE[colours], strict=True))
     every = [nodes for nodes in SIZES if all(nodes in own for own in runs.values())]
+
+    def solvable(nodes: int, one: Evaluation) -> int:
+        # A graph that published solvers have coloured and our searches have not may not be in the file: not solved.
+        return max(published[nodes], known(one))
 
     def cell(sizes: Sequence[int]) -> Cell:
         if not set(sizes) <= set(every):
@@ -49,7 +63,7 @@ def _row(runs: dict[Record, dict[int, Evaluation]], colours: int, way: Callable[
         for own in runs.values():
             found = [way(own[nodes]) for nodes in sizes]
             right = sum(one.overall.correct for one in found if one is not None)
-            scores.append(Score(right, sum(max(published[nodes], own[nodes].data.queries) for nodes in sizes)))
+            scores.append(Score(right, sum(solvable(nodes, own[nodes]) for nodes in sizes)))
         made = commands_of(runs, [own[nodes] for own in runs.values() for nodes in sizes])
         if len(scores) == 1:
             return wilson_cell(scores[0], made)

@@ -11,9 +11,9 @@ from reproduction.graphs import SOLVABLE, graph_table
 from reproduction.tests.our_records import settings
 
 
-def evaluation(nodes, queries, right, **more):
+def evaluation(nodes, queries, right, kind="", **more):
     valid = np.arange(queries) < right
-    name = f"colouring-3-size-{nodes}-test"
+    name = f"colouring-3-size-{nodes}{kind}-test"
     total, givens = np.full(queries, -1), np.full(queries, 2)
     return fake_evaluation(valid, total, givens, task="colouring", size=nodes, name=name, checksum=name, **more)
 
@@ -37,6 +37,16 @@ def test_percentages_are_of_the_graphs_that_published_solvers_colour():
     assert row[-1].numbers["accuracy"] == pytest.approx(100 * (5_000 + sum(SIZES)) / sum(of.values()))
     assert row[0].commands == ()
     assert row[3].commands
+
+
+def test_all_test_graphs_come_first_and_those_that_nobody_has_coloured_do_not_count():
+    found = {"a": evaluation(256, 2_910, 2_000), "b": evaluation(256, 4_000, 2_500, "-all")}
+    (row,) = graph_table(Grid.of([record(found)]), 3).rows
+    assert row[7].numbers["accuracy"] == pytest.approx(100 * 2_500 / 2_985)
+    several = {"starts": 8, "chosen": np.arange(4_000) < 2_990, "checked": np.arange(4_000) < 3_000}
+    more = {"b": evaluation(256, 4_000, 2_500, "-all", **several)}
+    rows = graph_table(Grid.of([record(more)]), 3).rows
+    assert [row[7].numbers["accuracy"] * 3_000 / 100 for row in rows] == pytest.approx([2_500, 2_990, 3_000])
 
 
 def test_starts_have_a_row_of_their_own_and_missing_sizes_no_sum():

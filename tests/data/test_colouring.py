@@ -8,6 +8,7 @@ import pytest
 
 from oneofmany.cli import run
 from oneofmany.data import Dataset
+from oneofmany.data.benchmark import build_benchmark
 from oneofmany.data.colouring import Effort, build_benchmark_colouring, build_colouring
 from oneofmany.data.graphs import DEGREES, PARTS, SIZES, benchmark_graphs, clique_of, edges_for, random_graph
 from oneofmany.exact import count
@@ -105,6 +106,14 @@ def test_what_was_not_found_is_not_claimed():
     assert np.array_equal(better.query, data.query)
     assert (better.listed[data.listed > 0] > 0).all()
     assert (better.listed > 0).sum() > (data.listed > 0).sum()
+
+
+def test_all_test_graphs_by_name(monkeypatch):
+    monkeypatch.setitem(PARTS, "test", (1, 6))
+    solvable, every = (build_benchmark(f"colouring-5-size-32{name}-test") for name in ("", "-all"))
+    assert len(every) == 60 > len(solvable)
+    rows = {query.tobytes() + edges.tobytes() for query, edges in zip(every.query, every.relations, strict=True)}
+    assert all(q.tobytes() + e.tobytes() in rows for q, e in zip(solvable.query, solvable.relations, strict=True))
 
 
 def test_a_clique():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from oneofmany.data.colouring import build_benchmark_colouring, build_colouring
+from oneofmany.data.colouring import NO_SEARCH, build_benchmark_colouring, build_colouring
 from oneofmany.data.dataset import Dataset
 from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.graphs import SIZES as NODES
@@ -108,12 +108,18 @@ COLOURING: dict[str, Callable[..., Dataset]] = {
         for part in SPLITS
     },
     **{
-        f"colouring-{colours}-size-{nodes}-test": partial(build_benchmark_colouring, colours, "test", (nodes,))
+        f"colouring-{colours}-size-{nodes}{name}-test": partial(
+            build_benchmark_colouring, colours, "test", (nodes,), **more
+        )
         for colours in (3, 5)
         for nodes in NODES
+        for name, more in (("", {}), ("-all", {"unsolved": True, "effort": NO_SEARCH}))
     },
 }
-"""The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, of 16 and 32 nodes, and of each size."""
+"""The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, of 16 and 32 nodes, and of each size.
+
+``colouring-K-size-N-all-test`` has all 4,000 test graphs, also those that nobody has coloured.
+"""
 
 SAME_SIZE: dict[str, Callable[..., Dataset]] = {
     "nqueens-same-size-train": partial(build_nqueens, 10, 5, split="train", seed=1),

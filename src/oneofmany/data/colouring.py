@@ -65,6 +65,10 @@ class Effort:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
 
 
+NO_SEARCH = Effort(listed=1, branches=1, moves=1, tries=1)
+"""For graphs whose colourings nobody needs: the rules judge the answers."""
+
+
 def build_benchmark_colouring(
     colours: int,
     part: Part,
