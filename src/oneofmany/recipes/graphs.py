@@ -1,7 +1,8 @@
 """Recipes of our network for graph colouring.
 
 ``colouring/OBJECTIVE/equivariant`` trains on the benchmark's graphs of 16 and 32 nodes with 3 colours, with the same
-short budget for all objectives. ``.../5-colours``, ``.../all-sizes`` and ``.../all-sizes-5-colours`` change the data;
+short budget for all objectives. ``.../5-colours``, ``.../all-sizes`` and ``.../all-sizes-5-colours`` change the data,
+``.../long`` and ``.../long-5-colours`` also have the longer trajectories of hard Sudokus;
 ``colouring/OBJECTIVE/equivariant-checker`` also learns from valid answers that are not listed, and
 ``colouring/OBJECTIVE/tiny`` takes about a minute on two CPU cores. ``colouring/rules/equivariant`` is the baseline that
 has the rules instead of listed solutions, so nothing is revealed. None of them was tuned.
@@ -10,6 +11,7 @@ has the rules instead of listed solutions, so nothing is revealed. None of them 
 from __future__ import annotations
 
 from oneofmany.recipes.base import Recipe
+from oneofmany.recipes.hard import LONGER
 from oneofmany.recipes.ours import ours, small
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
 
@@ -54,5 +56,12 @@ def graph_recipes() -> list[Recipe]:
             usual.changed("all-sizes", longer, train=f"{TASK}-3-train", dev=f"{TASK}-3-dev"),
             usual.changed("all-sizes-5-colours", longer, train=f"{TASK}-5-train", dev=f"{TASK}-5-dev"),
         ]
+        if settings.objective in CHOOSING:
+            # As for hard Sudokus, fewer queries are made easier.
+            longer |= LONGER | {"reveal": 0.3}
+            found += [
+                usual.changed("long", longer, train=f"{TASK}-3-train", dev=f"{TASK}-3-dev"),
+                usual.changed("long-5-colours", longer, train=f"{TASK}-5-train", dev=f"{TASK}-5-dev"),
+            ]
     tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
     return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]
