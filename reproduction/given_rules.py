@@ -83,8 +83,9 @@ def given_rules(grid: Grid) -> Table:
         f"{INTERVALS} An answer is right if it keeps the rules. All objectives of a task and network have the same "
         "number of updates, pre-trainings included; SelectR also counts those that train its selector alone. The two "
         "networks have different budgets, and may have different test sets: compare objectives, not networks. "
-        "Several Transformers shared the GPU, so their seconds are longer than those of one alone. The Transformer knows "
-        "the size of its training boards only; our network has trained on all boards of 10 queens and is tested on 11.",
+        "Several Transformers shared the GPU, so their seconds are longer than those of one alone. The Transformer "
+        "knows the size of its training boards only; our network has trained on all boards of 10 queens and is tested "
+        "on 11.",
         labels=4,
     )
 
