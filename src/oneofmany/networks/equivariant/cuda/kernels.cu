@@ -93,6 +93,8 @@ __device__ __forceinline__ unsigned above(unsigned a, unsigned b) {
 #endif
 }
 __device__ __forceinline__ unsigned pick(unsigned mask, unsigned a, unsigned b) { return (mask & a) | (~mask & b); }
+// The lowest bytes of the halves of x, and then of those of y.
+__device__ __forceinline__ unsigned low_bytes(unsigned x, unsigned y) { return __byte_perm(x, y, 0x6420); }
 
 #endif
 
@@ -600,7 +602,7 @@ __device__ void rank(unsigned& best, unsigned& next, unsigned& slot, unsigned& o
 
 // The second of a single choice is 0.
 __device__ unsigned or_zero(unsigned x) {
-    return ((x & 0xffff) == LOWEST ? 0 : x & 0xffff) | (x >> 16 == LOWEST ? 0 : x & 0xffff0000);
+    return x & above(x, LOWEST | LOWEST << 16);
 }
 
 // The two largest of a rule's choices, and in which slots they are.

@@ -14,18 +14,29 @@ template <int STRIDE> __device__ int spot(int row, int byte) {
     return row * STRIDE + (byte ^ (changed & (STRIDE / 16 - 1)) << 4);
 }
 
-// The same for what choices send, with less to compute: half a warp writes 64 bytes of four neighbouring rows, and reads whole
-// rows.
-__device__ int spot_of_sent(int row, int byte) { return row * 2 * P + (P < 64 ? byte : byte ^ (row & 1) << 6); }
+// What choices send and hand back is [queries, C + 1]: the last row of a query is what lists are padded with. Here 32 bytes
+// of a row change places by the choice and by the query, so that a list can say where a choice's row is. Of neighbouring
+// choices, half a warp writes 32 bytes of four rows or 64 bytes of two, and reads 64 bytes of two rows or whole rows.
+template <int W> __device__ int turned(int number) { return W < 64 ? 0 : (number & 1) << 6 | (number & 2) << 4; }
+template <int W> __device__ int spot_of_choice(int choice, int query, int C, int byte) {
+    return (query * (C + 1) + choice) * 2 * W + (byte ^ turned<W>(choice ^ query));
+}
 
-__device__ void store_sent(const Packed<P>& x, char* to, const int row[2], const Place& p) {
+// The last row of every query: `filling` in all words.
+template <int W> __device__ void fill_padding(char* to, int queries, int C, unsigned filling) {
+    for (int i = thread(); i < queries * (W / 8); i += threads())
+        *reinterpret_cast<uint4*>(to + spot_of_choice<W>(C, i / (W / 8), C, 16 * (i % (W / 8)))) =
+            make_uint4(filling, filling, filling, filling);
+}
+
+__device__ void store_sent(const Packed<P>& x, char* to, const Place& p, int C) {
     constexpr int pairs = OWN<P> / 2;
     #pragma unroll
     for (int r = 0; r < 2; r++)
         if (p.inside[r])
             #pragma unroll
             for (int q = 0; q < P / 8; q += pairs) {
-                char* at = to + spot_of_sent(row[r], 2 * column<P>(q, p.t, 0));
+                char* at = to + spot_of_choice<P>(p.item[r], p.query[r], C, 2 * column<P>(q, p.t, 0));
                 if (pairs == 4)
                     *reinterpret_cast<uint4*>(at) = make_uint4(x.v[q][r], x.v[q + 1][r], x.v[q + 2][r], x.v[q + 3][r]);
                 else
@@ -74,17 +85,19 @@ template <int K> struct Slice {
     }
 };
 
-// A block's queries. Their rows in global memory are [B, items]; those of the shared memory are item * queries + query.
+// Where what is kept of a rule is: the first rule of its kind, and their number.
+struct Home {
+    int first, rules;
+};
+
+// A block's queries. Their rows in global memory are [B, items]; those of rules in the shared memory are item * queries + query.
 struct Group {
-    int first, queries, B;
-    // Near rows; the place's rows become those of the global memory.
-    __device__ Place place(int tile, int from, int items, int near[2], int all) const {
-        Place p = place_of(tile, from, items, queries);
+    int first, queries, B, C;
+    // A tile of choices, with rows in global memory.
+    __device__ Place place(int tile) const {
+        Place p = place_of(tile, 0, C, queries);
         #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            near[r] = p.row[r];
-            p.row[r] = (long long)(first + p.query[r]) * all + p.item[r];
-        }
+        for (int r = 0; r < 2; r++) p.row[r] = (long long)(first + p.query[r]) * C + p.item[r];
         return p;
     }
     // The same place in what comes from outside, [items, B].
@@ -94,70 +107,79 @@ struct Group {
         return p;
     }
     // What is kept of the rules is sorted by kinds, [kind][steps, B, rules of the kind].
-    __device__ long long kept(const Part* part, int rule, int query, int step, int steps) const {
-        while (rule >= part->first + part->rules) part++;
-        const long long before = (long long)steps * B * part->first + ((long long)step * B + first + query) * part->rules;
-        return before + rule - part->first;
+    __device__ long long kept(const Home& home, int rule, int query, int step, int steps) const {
+        const long long before = (long long)steps * B * home.first + ((long long)step * B + first + query) * home.rules;
+        return before + rule - home.first;
     }
 };
 
-// Four of a rule's choices; lists are padded to whole fours, with -1.
+// Four of a rule's choices. Lists are padded to whole fours with C; a number in them is 4 * choice and, below that, how 32
+// bytes of its row change places.
 struct Four {
     uint2 v;
-    __device__ Four(const short* lists, int width, int rule, int s)
-        : v(*reinterpret_cast<const uint2*>(lists + rule * ((width + 3) & ~3) + s)) {}
-    __device__ int operator[](int j) const { return (int)((j / 2 ? v.y : v.x) << 16 * (1 - j % 2)) >> 16; }
+    // Where a byte of one of their rows is, after the rows of a query; the byte has been turned by the query.
+    template <int W> __device__ int at(int j, int byte) const {
+        const unsigned x = j / 2 ? v.y : v.x;
+        if (W < 64) return ((j % 2 ? x >> 16 : x & 0xffff) >> 2) * 2 * W + byte;
+        return (j % 2 ? x >> 11 & 0x1fffe0 : x << 5 & 0x1fffe0) ^ byte;
+    }
 };
+__device__ const Four* list_of(int rule, const unsigned short* lists, int width) {
+    return reinterpret_cast<const Four*>(lists) + rule * ((width + 3) / 4);
+}
 
 // The two largest that the choices of every rule send. A thread takes 8 columns of a rule.
 template <bool keep> __device__ void pool_rules(
-    const char* spoken, char* to, const short* members, int width, const Part* parts, unsigned short* pooled,
+    const char* spoken, char* to, const unsigned short* members, int width, const Home* homes, unsigned short* pooled,
     unsigned char* winners, const Group& group, int G, int step, int steps
 ) {
     constexpr int CHUNKS = P / 8;
     for (int i = thread(); i < G * group.queries * CHUNKS; i += threads()) {
         const int row = i / CHUNKS, chunk = i % CHUNKS, rule = group.queries == 1 ? row : row / group.queries;
         const int query = row - rule * group.queries;
+        const char* from = spoken + query * (group.C + 1) * 2 * P;
+        const int byte = 16 * chunk ^ turned<P>(query);
+        const Four* list = list_of(rule, members, width);
+        Home home = {};
+        if (keep) home = homes[rule];
         unsigned best[4], next[4], slot[4], other[4];
         #pragma unroll
         for (int k = 0; k < 4; k++) {
             best[k] = next[k] = LOWEST | LOWEST << 16;
             slot[k] = other[k] = NO_NEAR | NO_NEAR << 16;
         }
+        auto take = [&](const uint4& said, unsigned s) {
+            const unsigned x[4] = {said.x, said.y, said.z, said.w};
+            #pragma unroll
+            for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s, keep);
+        };
+        Four some = *list;
+        int s = 0;
         #pragma unroll 1
-        for (int s = 0; s < width; s += FOUR) {
-            const Four some(members, width, rule, s);
+        for (; s + FOUR <= width; s += FOUR) {  // all threads agree on that; padding sends what is never larger
             uint4 said[FOUR];
             #pragma unroll
-            for (int j = 0; j < FOUR; j++)
-                if (s + j < width) {  // all threads agree on that
-                    const int member = some[j] < 0 ? 0 : some[j];
-                    said[j] = *reinterpret_cast<const uint4*>(spoken + spot_of_sent(member * group.queries + query, 16 * chunk));
-                }
+            for (int j = 0; j < FOUR; j++) said[j] = *reinterpret_cast<const uint4*>(from + some.at<P>(j, byte));
+            if (s + FOUR < width) some = *++list;
             #pragma unroll
-            for (int j = 0; j < FOUR; j++) {
-                if (some[j] < 0) continue;  // so are those after width
-                const unsigned x[4] = {said[j].x, said[j].y, said[j].z, said[j].w};
-                #pragma unroll
-                for (int k = 0; k < 4; k++) rank(best[k], next[k], slot[k], other[k], x[k], s + j, keep);
-            }
+            for (int j = 0; j < FOUR; j++) take(said[j], s + j);
         }
+        #pragma unroll
+        for (int j = 0; j < FOUR - 1; j++)
+            if (s + j < width) take(*reinterpret_cast<const uint4*>(from + some.at<P>(j, byte)), s + j);
         const uint4 first = make_uint4(best[0], best[1], best[2], best[3]);
         const uint4 second = make_uint4(or_zero(next[0]), or_zero(next[1]), or_zero(next[2]), or_zero(next[3]));
         *reinterpret_cast<uint4*>(to + spot<4 * P>(row, 16 * chunk)) = first;
         *reinterpret_cast<uint4*>(to + spot<4 * P>(row, 2 * P + 16 * chunk)) = second;
         if (keep) {
-            uint4* at = reinterpret_cast<uint4*>(pooled) + group.kept(parts, rule, query, step, steps) * 2 * CHUNKS + chunk;
+            uint4* at = reinterpret_cast<uint4*>(pooled) + group.kept(home, rule, query, step, steps) * 2 * CHUNKS + chunk;
             store_once(at, first);
             store_once(at + CHUNKS, second);
-            unsigned both[4];
             #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                const unsigned x = slot[k] | other[k] << 4;
-                both[k] = (x & 255) | (x >> 8 & 0xff00);
-            }
+            for (int k = 0; k < 4; k++) slot[k] |= other[k] << 4;
+            const uint2 both = make_uint2(low_bytes(slot[0], slot[1]), low_bytes(slot[2], slot[3]));
             const long long row = (long long)(group.first + query) * G + rule;
-            store_once(reinterpret_cast<uint2*>(winners) + row * CHUNKS + chunk, make_uint2(both[0] | both[1] << 16, both[2] | both[3] << 16));
+            store_once(reinterpret_cast<uint2*>(winners) + row * CHUNKS + chunk, both);
         }
     }
 }
@@ -198,7 +220,7 @@ template <int K, int N> __device__ void answer_rules(
 // A state is kept, and becomes what its choice sends.
 __device__ void send(
     Tile<D>& state, const Packed<D>& asked, const ForwardMemory& memory, unsigned short* states, char* spoken,
-    const int near[2], const Place& p, int keep, int last
+    const Place& p, int C, int keep, int last
 ) {
     if (keep) state.packed().store<true>(states, p, D);
     if (last) return;
@@ -206,7 +228,7 @@ __device__ void send(
     Tile<P> says;
     says.fill(memory.numbers.spoken_bias, p.t);
     multiply(says, state.packed(), memory.weights.spoken, p.lane);
-    store_sent(says.packed(), spoken, near, p);
+    store_sent(says.packed(), spoken, p, C);
 }
 
 // Biases of a lane's four hidden units, as sums to begin with.
@@ -297,8 +319,9 @@ __device__ void move(
 }
 
 extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
-    const float* begin, float* state, const unsigned short* query, float* end, const short* members, int width,
-    const uint4* links, const unsigned short* shares, const Part* parts, int kinds, const Forward* weights, const Numbers* numbers,
+    const float* begin, float* state, const unsigned short* query, float* end, const unsigned short* members, int width,
+    const uint4* links, const unsigned short* shares, const Home* homes, const Part* parts, int kinds, const Forward* weights,
+    const Numbers* numbers,
     const unsigned short* answering, unsigned short* states, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
@@ -314,20 +337,20 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
     #pragma unroll
     for (int j = 0; j < FOUR; j++) units[j] = unit_matrix(lane, shares[j]);
     for (int first = block() * queries; first < B; first += blocks() * queries) {
-        const Group group = {first, B - first < queries ? B - first : queries, B};
+        const Group group = {first, B - first < queries ? B - first : queries, B, C};
         const int tiles = tiles_of(C, group.queries);
-        const long long stays = (long long)block() * tiles_of(C, queries);  // the first tile of a block's states
+        const long long stays = (long long)block() * tiles_of(C + 1, queries);  // the first tile of a block's states
         for (int tile = warp; tile < tiles; tile += warps) {
-            int near[2];
-            const Place p = group.place(tile, 0, C, near, C);
+            const Place p = group.place(tile);
             Tile<D> now;
             Packed<D> asked;
             now.zero();
             now.add(begin, group.outside(p));
             asked.load(query, p.row, D, p.t);
             store_state(now, state, stays + tile, lane);
-            send(now, asked, memory, states, one, near, p, keep, 0);
+            send(now, asked, memory, states, one, p, C, keep, 0);
         }
+        fill_padding<P>(one, group.queries, C, LOWEST | LOWEST << 16);
         synchronise();
         for (int step = 0; step < steps; step++) {
             const int last = step == steps - 1;
@@ -339,16 +362,15 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                 told.load(answering, part.kind * UNITS + pair % UNITS, lane);
                 if (pair == warp) {  // the weights arrive meanwhile
                     unsigned char* slots = winners + (keep ? (long long)step * G * B * P : 0);
-                    if (keep) pool_rules<true>(one, two, members, width, parts, pooled, slots, group, G, step, steps);
-                    else pool_rules<false>(one, two, members, width, parts, pooled, slots, group, G, step, steps);
+                    if (keep) pool_rules<true>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
+                    else pool_rules<false>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
                     synchronise();
                 }
                 if (pair < kinds * UNITS) answer_rules<P, H>(told, two, one, part, pair % UNITS, group);
             }
             synchronise();
             for (int tile = warp; tile < tiles; tile += warps) {
-                int near[2];
-                const Place p = group.place(tile, 0, C, near, C);
+                const Place p = group.place(tile);
                 Tile<D> moved;
                 Packed<D> asked;
                 load_state(moved, state, stays + tile, lane);
@@ -377,8 +399,9 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                         logits[out + p.row[r]] = sums[r];
                         if (keep) scale[kept + p.row[r]] = inverse[r];
                     }
-                if (!last || keep) send(moved, asked, memory, states + (kept + (long long)C * B) * D, two, near, p, keep, last);
+                if (!last || keep) send(moved, asked, memory, states + (kept + (long long)C * B) * D, two, p, C, keep, last);
             }
+            fill_padding<P>(two, group.queries, C, LOWEST | LOWEST << 16);
             synchronise();
             char* other = one;
             one = two;
@@ -394,12 +417,6 @@ __device__ void compare(unsigned winners, unsigned own, unsigned& best, unsigned
     const unsigned x = winners ^ own;
     second = ~((x & 0x77777777) + 0x77777777 | x);
     best = second << 4;
-}
-
-// Where a byte of a row of what choices hand back is. Half a warp writes 32 bytes of four neighbouring rows, and reads 64
-// bytes of two.
-__device__ int spot_of_units(int row, int byte) {
-    return row * 2 * H + (H < 64 ? byte : byte ^ ((row & 1) << 6 | (row & 2) << 4));
 }
 
 // Back to what choices sent: from the rules in which they were the largest or the second; and on to the state.
@@ -478,10 +495,10 @@ __device__ void back_to_moved(
 }
 
 // Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory, those of
-// values wait in the L2 cache.
+// values wait in the L2 cache, in the same order.
 __device__ void back_to_units(
     Tile<D>& grad, const Backward& w, const unsigned short* gate, uint4 (&next)[2], unsigned short* grad_moved,
-    char* grad_gates, unsigned short* grad_values, const int near[2], const Place& p, unsigned nothing
+    char* grad_gates, char* grad_values, const Place& p, int C, unsigned nothing
 ) {
     Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
@@ -511,9 +528,9 @@ __device__ void back_to_units(
                 values[n][r] = made.values;
             }
             if (p.inside[r]) {
-                store_again(reinterpret_cast<uint2*>(grad_values + near[r] * H) + 4 * c + p.t, make_uint2(values[0][r], values[1][r]));
-                *reinterpret_cast<uint2*>(grad_gates + spot_of_units(near[r], 32 * c + 8 * p.t)) =
-                    make_uint2(gates[0][r], gates[1][r]);
+                const int at = spot_of_choice<H>(p.item[r], p.query[r], C, 32 * c + 8 * p.t);
+                store_again(reinterpret_cast<uint2*>(grad_values + at), make_uint2(values[0][r], values[1][r]));
+                *reinterpret_cast<uint2*>(grad_gates + at) = make_uint2(gates[0][r], gates[1][r]);
             }
         }
         #pragma unroll
@@ -530,7 +547,7 @@ __device__ void back_to_units(
 // What the choices of every rule hand back for one half (0 gates, 1 values) of its answer, times their share. A warp takes
 // 32 units of 16 rules at a time, a lane 8 of them.
 __device__ void sum_members(
-    const char* units, char* to, const short* givers, const float* scales, int width, const Part* parts,
+    const char* units, char* to, const unsigned short* givers, const float* scales, int width, const Home* homes,
     unsigned short* grad_answers, const Group& group, int G, int half, int step, int steps
 ) {
     constexpr int COLUMNS = (H + 31) / 32;
@@ -538,32 +555,45 @@ __device__ void sum_members(
     for (int i = thread() / 32; i < tiles_of(G, group.queries) * COLUMNS; i += threads() / 32) {
         const Place p = place_of(i / COLUMNS, 0, G, group.queries);
         const int begin = 32 * (i % COLUMNS) + 8 * p.t;
+        const Four* lists[2];
+        const char* from[2];
+        int byte[2];
+        Four some[2];
+        #pragma unroll
+        for (int r = 0; r < 2; r++) {
+            lists[r] = list_of(p.item[r], givers, width);
+            from[r] = units + p.query[r] * (group.C + 1) * 2 * H;
+            byte[r] = (H < 32 && begin >= H ? 0 : 2 * begin) ^ turned<H>(p.query[r]);
+            some[r] = *lists[r];
+        }
         float sum[2][2][4] = {};
-        for (int s = 0; s < width; s += FOUR) {
-            const Four some[2] = {{givers, width, p.item[0], s}, {givers, width, p.item[1], s}};
+        auto add = [&](int r, const uint4& x) {
+            mma_half(sum[r][0], x.x, x.y, unit);
+            mma_half(sum[r][1], x.z, x.w, unit);
+        };
+        int s = 0;
+        #pragma unroll 1
+        for (; s + FOUR <= width; s += FOUR) {
             uint4 x[FOUR][2];
             #pragma unroll
-            for (int j = 0; j < FOUR; j++)
-                #pragma unroll
-                for (int r = 0; r < 2; r++) {
-                    const int member = some[r][j], at = spot_of_units(member * group.queries + p.query[r], 2 * begin);
-                    x[j][r] = make_uint4(0, 0, 0, 0);
-                    if (member >= 0 && begin < H) x[j][r] = *reinterpret_cast<const uint4*>(units + at);
-                }
+            for (int j = 0; j < 2 * FOUR; j++)
+                x[j / 2][j % 2] = *reinterpret_cast<const uint4*>(from[j % 2] + some[j % 2].at<H>(j / 2, byte[j % 2]));
             #pragma unroll
-            for (int j = 0; j < FOUR; j++)
-                if (s + j < width)
-                    #pragma unroll
-                    for (int r = 0; r < 2; r++) {
-                        mma_half(sum[r][0], x[j][r].x, x[j][r].y, unit);
-                        mma_half(sum[r][1], x[j][r].z, x[j][r].w, unit);
-                    }
+            for (int r = 0; r < 2; r++)
+                if (s + FOUR < width) some[r] = *++lists[r];
+            #pragma unroll
+            for (int j = 0; j < 2 * FOUR; j++) add(j % 2, x[j / 2][j % 2]);
         }
+        #pragma unroll
+        for (int j = 0; j < FOUR - 1; j++)
+            if (s + j < width)
+                #pragma unroll
+                for (int r = 0; r < 2; r++) add(r, *reinterpret_cast<const uint4*>(from[r] + some[r].at<H>(j, byte[r])));
         #pragma unroll
         for (int r = 0; r < 2; r++) {
             if (!p.inside[r] || begin >= H) continue;
             const float scale = scales[p.item[r]];
-            const long long kept = group.kept(parts, p.item[r], p.query[r], step, steps);
+            const long long kept = group.kept(homes[p.item[r]], p.item[r], p.query[r], step, steps);
             const float(&of)[2][4] = sum[r];
             const uint4 all = make_uint4(
                 pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
@@ -577,8 +607,8 @@ __device__ void sum_members(
 
 extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_backward(
     float* grad_state, float* between, const float* grad_logits, const float* scale,
-    const unsigned short* states, const unsigned short* gate, const unsigned char* winners, const short* givers,
-    const float* scales, int width, const uint4* slots, const Part* parts, int kinds,
+    const unsigned short* states, const unsigned short* gate, const unsigned char* winners, const unsigned short* givers,
+    const float* scales, int width, const uint4* slots, const Home* homes, const Part* parts, int kinds,
     const Backward* weights, const Numbers* numbers, const unsigned short* returning, unsigned short* grad_sent,
     unsigned short* grad_moved, unsigned short* grad_answers, int B, int C, int G, int queries, int of_choices, int of_rules,
     int steps, int given
@@ -593,19 +623,19 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     synchronise();
     const int warp = thread() / 32, warps = threads() / 32, lane = thread() % 32;
     // What stays in the L2 cache: gradients of the block's states, and of values.
-    between += (long long)block() * tiles_of(C, queries) * 16 * (D + H / 2);
-    unsigned short* grad_values = reinterpret_cast<unsigned short*>(between + tiles_of(C, queries) * 16 * D);
+    between += (long long)block() * tiles_of(C + 1, queries) * 16 * (D + H / 2);
+    char* grad_values = reinterpret_cast<char*>(between + tiles_of(C + 1, queries) * 16 * D);
+    fill_padding<H>(grad_values, queries, C, 0);
     const long long rows = (long long)C * B;
     for (int first = block() * queries; first < B; first += blocks() * queries) {
-        const Group group = {first, B - first < queries ? B - first : queries, B};
+        const Group group = {first, B - first < queries ? B - first : queries, B, C};
         const int tiles = tiles_of(C, group.queries);
         bool low = true;  // whether what rules hand back is at the bottom
         for (int step = steps - 1; step >= -1; step--) {
             char* of_rule = low ? bottom : bottom + of_choices;
             char* of_choice = low ? bottom + of_rules : bottom;
             for (int tile = warp; tile < tiles; tile += warps) {
-                int near[2];
-                const Place p = group.place(tile, 0, C, near, C);
+                const Place p = group.place(tile);
                 const unsigned short* of_gates = gate + (step < 0 ? 0 : step) * rows * 2 * H;
                 Packed<D> state;  // it arrives while the tile goes back to what was sent; so do the first gates
                 uint4 gates[2];
@@ -633,11 +663,12 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 }
                 back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, state, p);
                 back_to_units(
-                    grad, memory.weights, of_gates, gates, grad_moved + step * rows * D, of_choice, grad_values, near, p,
+                    grad, memory.weights, of_gates, gates, grad_moved + step * rows * D, of_choice, grad_values, p, C,
                     steps >> 31
                 );
                 store_state(grad, between, tile, lane);
             }
+            fill_padding<H>(of_choice, group.queries, C, 0);
             synchronise();
             if (step < 0) break;
             const Group& g = group;
@@ -646,15 +677,15 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                     const long long from = ((long long)step * B + first + asked) * G * P + 4 * i;
                     copy_later<4>(won + spot<4 * P>(i / (P / 4) * g.queries + asked, 16 * (i % (P / 4))) / 4, winners + from, true);
                 }
-            sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 0, step, steps);
+            sum_members(of_choice, of_rule, givers, scales, width, homes, grad_answers, g, G, 0, step, steps);
             synchronise();
-            for (int i = thread(); i < C * g.queries * H / 8; i += threads())  // the values instead of the gates
-                copy_later<16>(of_choice + spot_of_units(i / (H / 8), 16 * (i % (H / 8))), grad_values + 8 * i, true);
+            for (int i = thread(); i < (C + 1) * g.queries * H / 8; i += threads())  // the values instead of the gates
+                copy_later<16>(of_choice + 16 * i, grad_values + 16 * i, true);
             end_of_copies();
             wait_for_copies<0>();
             synchronise();
             char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
-            sum_members(of_choice, of_rule, givers, scales, width, parts, grad_answers, g, G, 1, step, steps);
+            sum_members(of_choice, of_rule, givers, scales, width, homes, grad_answers, g, G, 1, step, steps);
             Slice<H> given;
             for (int pair = warp; pair < kinds * PARTS || pair == warp; pair += warps) {
                 const Part part = parts[pair < kinds * PARTS ? pair / PARTS : 0];

@@ -29,7 +29,7 @@ class ResidentPass(Pass):
         first, *rest = arguments
         queries = self.sizes.queries
         blocks = self.kernels.blocks(name, -(-B // queries) * self.kernels.warps(name))
-        between = self.new(blocks * tiles_of(C, queries) * 16, width, dtype=torch.float32)
+        between = self.new(blocks * tiles_of(C + 1, queries) * 16, width, dtype=torch.float32)
         self.kernels.launch(name, blocks, first, between, *rest, memory=memory)
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -46,7 +46,7 @@ class ResidentPass(Pass):
         self._launch(
             "resident_forward", B, C, self.sizes.forward, D,
             state.float().contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
-            parts, len(parts), w.forward, w.numbers, w.answering,
+            t.homes, parts, len(parts), w.forward, w.numbers, w.answering,
             self.states, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
         )  # fmt: skip
@@ -69,7 +69,7 @@ class ResidentPass(Pass):
         self._launch(
             "resident_backward", B, C, self.sizes.backward, D + H // 2,
             grad_state, grad_logits, self.scale, self.states, self.gate, self.winners, t.givers, t.scales,
-            t.most, t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
+            t.most, t.slots, t.homes, parts, len(parts), w.backward, w.numbers, w.returning,
             grad_sent, grad_moved, grad_answers,
             B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps, int(grad_last is not None),
         )  # fmt: skip
