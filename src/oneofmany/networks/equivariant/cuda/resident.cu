@@ -67,6 +67,13 @@ template <int W> __device__ void store_state(const Tile<W>& x, float* to, long l
         );
 }
 
+// Ask for a row of 16-bit numbers; the four lanes of a row share the work.
+template <int W> __device__ void ask_for_row(const unsigned short* from, long long row, int t) {
+    #pragma unroll
+    for (int i = 0; i < W; i += 64)
+        if (W >= 64 || 16 * t < W) ask_for(from + row * W + i + 16 * t);
+}
+
 // ---- the forward pass -----------------------------------------------------------------------------------------------
 
 constexpr unsigned ONE = 0x3f80;  // 1 as bfloat16
@@ -100,10 +107,11 @@ struct Group {
         for (int r = 0; r < 2; r++) p.row[r] = (long long)(first + p.query[r]) * C + p.item[r];
         return p;
     }
-    // The same place in what comes from outside, [items, B].
-    __device__ Place outside(Place p) const {
+    // The same place in what comes from outside, [items, B]. A 0 that the compiler does not know keeps it from computing that
+    // long before it is needed, where registers are few.
+    __device__ Place outside(Place p, int nothing = 0) const {
         #pragma unroll
-        for (int r = 0; r < 2; r++) p.row[r] = (long long)p.item[r] * B + first + p.query[r];
+        for (int r = 0; r < 2; r++) p.row[r] = (long long)(p.item[r] ^ nothing) * B + first + p.query[r];
         return p;
     }
     // What is kept of the rules is sorted by kinds, [kind][steps, B, rules of the kind].
@@ -412,29 +420,34 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
 
 // ---- the backward pass ----------------------------------------------------------------------------------------------
 
-// Of four columns, where the nibbles of a slot agree: the highest bit of a column's byte, for the largest and for the second.
+// Of four columns, where the nibbles of a slot differ: the highest bit of a column's byte, for the largest and for the second.
 __device__ void compare(unsigned winners, unsigned own, unsigned& best, unsigned& second) {
-    const unsigned x = winners ^ own;
-    second = ~((x & 0x77777777) + 0x77777777 | x);
+    second = ((winners ^ own) & 0x77777777) + 0x77777777 | (winners ^ own);
     best = second << 4;
+}
+
+// As ``Packed::rearrange``, for a first factor of a product that is stored as well.
+__device__ void rearrange(unsigned (&x)[2][2], unsigned nothing) {
+    #pragma unroll
+    for (int i = 0; i < 4; i++) x[i / 2][i % 2] ^= nothing;
 }
 
 // Back to what choices sent: from the rules in which they were the largest or the second; and on to the state.
 __device__ void back_to_sent(
     Tile<D>& grad, const char* grad_pooled, const char* winners, const uint4* slots, const Backward& w,
-    unsigned short* grad_sent, const Place& p, const Group& group
+    unsigned short* grad_sent, const Place& p, const Group& group, unsigned nothing
 ) {
-    const unsigned unit = unit_matrix(p.lane, ONE);
-    unsigned from[2][FOUR];  // the slot in the highest 4 bits, below it where the rule's row is
+    const unsigned unit = unit_matrix(p.lane, ONE), same = unit ^ nothing;  // two registers, as a product needs them
+    unsigned from[2][FOUR];  // the slot twice in the highest byte, below it where the rule's row is
     #pragma unroll
     for (int r = 0; r < 2; r++) {
         const uint4 found = slots[p.item[r]];
         const unsigned of[FOUR] = {found.x, found.y, found.z, found.w};
         #pragma unroll
         for (int j = 0; j < FOUR; j++)
-            from[r][j] = (of[j] & 0xf0000000) | spot<4 * P>((of[j] & 0xfffffff) * group.queries + p.query[r], 16 * p.t);
+            from[r][j] = (of[j] >> 28) * 0x11000000 | spot<4 * P>((of[j] & 0xfffffff) * group.queries + p.query[r], 16 * p.t);
     }
-    #pragma unroll 1
+    #pragma unroll 2
     for (int c = 0; c < P / 16; c++) {
         float said[2][4] = {};
         #pragma unroll
@@ -442,17 +455,17 @@ __device__ void back_to_sent(
             unsigned first[2][2], second[2][2];
             #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const unsigned at = from[r][j] & 0xfffffff ^ 64 * c;
+                const unsigned at = from[r][j] & 0xffffff ^ 64 * c;
                 const uint4 back = *reinterpret_cast<const uint4*>(grad_pooled + at);
                 unsigned best, next;
-                compare(*reinterpret_cast<const unsigned*>(winners + at / 4), (from[r][j] >> 28) * 0x11111111, best, next);
-                first[0][r] = back.x & masks(best, 0);
-                first[1][r] = back.y & masks(best, 2);
-                second[0][r] = back.z & masks(next, 0);
-                second[1][r] = back.w & masks(next, 2);
+                compare(*reinterpret_cast<const unsigned*>(winners + at / 4), highest_byte(from[r][j]), best, next);
+                first[0][r] = back.x & ~masks(best, 0);
+                first[1][r] = back.y & ~masks(best, 2);
+                second[0][r] = back.z & ~masks(next, 0);
+                second[1][r] = back.w & ~masks(next, 2);
             }
             #pragma unroll
-            for (int n = 0; n < 2; n++) mma(said[n], first[n][0], first[n][1], second[n][0], second[n][1], unit, unit);
+            for (int n = 0; n < 2; n++) mma(said[n], first[n][0], first[n][1], second[n][0], second[n][1], unit, same);
         }
         unsigned sent[2][2];
         #pragma unroll
@@ -462,6 +475,7 @@ __device__ void back_to_sent(
             if (p.inside[r])
                 store_once(reinterpret_cast<uint2*>(grad_sent + p.row[r] * P) + 4 * c + p.t, make_uint2(sent[0][r], sent[1][r]));
         }
+        rearrange(sent, nothing);
         #pragma unroll
         for (int n = 0; n < D / 16; n++) {
             const uint4 b = w.spoken.v[c][n][p.lane];
@@ -497,51 +511,64 @@ __device__ void back_to_moved(
 // Back through the gated layer, 16 hidden units after the other. The gradients of gates go to the shared memory, those of
 // values wait in the L2 cache, in the same order.
 __device__ void back_to_units(
-    Tile<D>& grad, const Backward& w, const unsigned short* gate, uint4 (&next)[2], unsigned short* grad_moved,
+    Tile<D>& grad, const Backward& w, const unsigned short* gate, unsigned short* grad_moved,
     char* grad_gates, char* grad_values, const Place& p, int C, unsigned nothing
 ) {
+    uint4 kept[2][2];  // of these 16 units and of the next ones, of both rows
+    auto load_gates = [&](uint4 (&to)[2], int c) {
+        #pragma unroll
+        for (int r = 0; r < 2; r++) to[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * c + p.t);
+    };
+    load_gates(kept[0], 0);
+    if (H > 16) load_gates(kept[1], 1);
     Packed<D> moved = grad.packed();
     moved.store<true>(grad_moved, p, D);
     moved.rearrange(nothing);
     #pragma unroll 1
-    for (int c = 0; c < H / 16; c++) {
-        const uint4 kept[2] = {next[0], next[1]};
-        if (c + 1 < H / 16)
+    for (int even = 0; even < H / 16; even += 2)
+        #pragma unroll
+        for (int c = even; c < even + (H < 32 ? 1 : 2); c++) {
+            uint4(&own)[2] = kept[c - even];
+            float back[2][4] = {};
+            #pragma unroll
+            for (int k = 0; k < D / 16; k++) {
+                const uint4 b = w.state.v[k][c][p.lane];
+                mma(back[0], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.x, b.y);
+                mma(back[1], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.z, b.w);
+            }
+            unsigned gates[2][2], values[2][2];
             #pragma unroll
             for (int r = 0; r < 2; r++)
-                next[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * (c + 1) + p.t);
-        float back[2][4] = {};
-        #pragma unroll
-        for (int k = 0; k < D / 16; k++) {
-            const uint4 b = w.state.v[k][c][p.lane];
-            mma(back[0], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.x, b.y);
-            mma(back[1], moved.v[2 * k][0], moved.v[2 * k][1], moved.v[2 * k + 1][0], moved.v[2 * k + 1][1], b.z, b.w);
-        }
-        unsigned gates[2][2], values[2][2];
-        #pragma unroll
-        for (int r = 0; r < 2; r++) {
+                #pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    const unsigned of_gates = n ? own[r].y : own[r].x, of_values = n ? own[r].w : own[r].z;
+                    const Gated made = back_to_gates(of_gates, of_values, back[n][2 * r], back[n][2 * r + 1]);
+                    gates[n][r] = made.gates;
+                    values[n][r] = made.values;
+                }
+            if (c + 2 < H / 16) load_gates(own, c + 2);
+            const uint2 of_rows[2][2] = {  // of gates and of values
+                {make_uint2(gates[0][0], gates[1][0]), make_uint2(gates[0][1], gates[1][1])},
+                {make_uint2(values[0][0], values[1][0]), make_uint2(values[0][1], values[1][1])},
+            };
+            rearrange(gates, nothing);
+            rearrange(values, nothing);
             #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                const unsigned of_gates = n ? kept[r].y : kept[r].x, of_values = n ? kept[r].w : kept[r].z;
-                const Gated made = back_to_gates(of_gates, of_values, back[n][2 * r], back[n][2 * r + 1]);
-                gates[n][r] = made.gates;
-                values[n][r] = made.values;
+            for (int n = 0; n < D / 16; n++) {
+                const uint4 g = w.gate.v[c][n][p.lane], v = w.value.v[c][n][p.lane];
+                mma(grad.v[2 * n], gates[0][0], gates[0][1], gates[1][0], gates[1][1], g.x, g.y);
+                mma(grad.v[2 * n + 1], gates[0][0], gates[0][1], gates[1][0], gates[1][1], g.z, g.w);
+                mma(grad.v[2 * n], values[0][0], values[0][1], values[1][0], values[1][1], v.x, v.y);
+                mma(grad.v[2 * n + 1], values[0][0], values[0][1], values[1][0], values[1][1], v.z, v.w);
             }
-            if (p.inside[r]) {
-                const int at = spot_of_choice<H>(p.item[r], p.query[r], C, 32 * c + 8 * p.t);
-                store_again(reinterpret_cast<uint2*>(grad_values + at), make_uint2(values[0][r], values[1][r]));
-                *reinterpret_cast<uint2*>(grad_gates + at) = make_uint2(gates[0][r], gates[1][r]);
-            }
+            #pragma unroll
+            for (int r = 0; r < 2; r++)  // after the products: no weights are read before what is stored above them
+                if (p.inside[r]) {
+                    const int at = spot_of_choice<H>(p.item[r], p.query[r], C, 32 * c + 8 * p.t);
+                    *reinterpret_cast<uint2*>(grad_gates + at) = of_rows[0][r];
+                    store_again(reinterpret_cast<uint2*>(grad_values + at), of_rows[1][r]);
+                }
         }
-        #pragma unroll
-        for (int n = 0; n < D / 16; n++) {
-            const uint4 g = w.gate.v[c][n][p.lane], v = w.value.v[c][n][p.lane];
-            mma(grad.v[2 * n], gates[0][0], gates[0][1], gates[1][0], gates[1][1], g.x, g.y);
-            mma(grad.v[2 * n + 1], gates[0][0], gates[0][1], gates[1][0], gates[1][1], g.z, g.w);
-            mma(grad.v[2 * n], values[0][0], values[0][1], values[1][0], values[1][1], v.x, v.y);
-            mma(grad.v[2 * n + 1], values[0][0], values[0][1], values[1][0], values[1][1], v.z, v.w);
-        }
-    }
 }
 
 // What the choices of every rule hand back for one half (0 gates, 1 values) of its answer, times their share. A warp takes
@@ -636,35 +663,40 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             char* of_choice = low ? bottom + of_rules : bottom;
             for (int tile = warp; tile < tiles; tile += warps) {
                 const Place p = group.place(tile);
-                const unsigned short* of_gates = gate + (step < 0 ? 0 : step) * rows * 2 * H;
-                Packed<D> state;  // it arrives while the tile goes back to what was sent; so do the first gates
-                uint4 gates[2];
-                state.load<READ_ONCE>(states + (step + 1) * rows * D, p.row, D, p.t);
-                #pragma unroll
-                for (int r = 0; r < 2; r++)
-                    gates[r] = load_once(reinterpret_cast<const uint4*>(of_gates) + p.row[r] * (H / 4) + p.t);
+                const unsigned short* of_state = states + (step + 1) * rows * D;
+                const unsigned short* of_gates = gate + step * rows * 2 * H;
+                const float *of_logits = grad_logits + step * rows, *of_scale = scale + step * rows;
+                if (step >= 0)
+                    #pragma unroll
+                    for (int r = 0; r < 2; r++) {
+                        // All these are far away, and there are no registers to wait for them in: while the tile goes back to
+                        // what was sent, they come into the L2 cache.
+                        ask_for_row<D>(of_state, p.row[r], p.t);
+                        ask_for_row<2 * H>(of_gates, p.row[r], p.t);
+                        ask_for((p.t % 2 ? of_logits : of_scale) + p.row[r]);
+                    }
                 Tile<D> grad;
                 if (step == steps - 1) {
                     grad.zero();
                     if (given) grad.add(grad_state, group.outside(p));
                 } else {
                     load_state(grad, between, tile, lane);
-                    back_to_sent(grad, of_rule, won, slots, memory.weights, grad_sent + (step + 1) * rows * P, p, group);
+                    back_to_sent(
+                        grad, of_rule, won, slots, memory.weights, grad_sent + (step + 1) * rows * P, p, group,
+                        steps >> 31
+                    );
                 }
                 if (step < 0) {
-                    grad.store(grad_state, group.outside(p));
+                    grad.store(grad_state, group.outside(p, steps >> 31));
                     continue;
                 }
-                float of_logits[2], of_scale[2];
-                #pragma unroll
-                for (int r = 0; r < 2; r++) {
-                    of_logits[r] = grad_logits[step * rows + p.row[r]];
-                    of_scale[r] = scale[step * rows + p.row[r]];
-                }
-                back_to_moved(grad, memory.numbers.readout, of_logits, of_scale, state, p);
+                Packed<D> state;
+                state.load<READ_ONCE>(of_state, p.row, D, p.t);
+                const float logits[2] = {of_logits[p.row[0]], of_logits[p.row[1]]};
+                const float inverse[2] = {of_scale[p.row[0]], of_scale[p.row[1]]};
+                back_to_moved(grad, memory.numbers.readout, logits, inverse, state, p);
                 back_to_units(
-                    grad, memory.weights, of_gates, gates, grad_moved + step * rows * D, of_choice, grad_values, p, C,
-                    steps >> 31
+                    grad, memory.weights, of_gates, grad_moved + step * rows * D, of_choice, grad_values, p, C, steps >> 31
                 );
                 store_state(grad, between, tile, lane);
             }
