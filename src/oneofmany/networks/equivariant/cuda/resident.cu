@@ -194,11 +194,11 @@ template <bool keep> __device__ void pool_rules(
 
 // Products of rules of one kind, [rules, 2 * K] and [2 * K, 2 * N]: columns 16 * c to 16 * c + 15 of both halves of the
 // result. In memory, four of a lane's columns of the first half stand before those of the second.
-template <int K, int N> __device__ void answer_rules(
-    const Slice<K>& w, const char* from, char* to, const Part& part, int c, const Group& group
+template <int K, int N> __device__ void answer_tiles(
+    const Slice<K>& w, const char* from, char* to, const Part& part, int c, int tile, int end, const Group& group
 ) {
     const int lane = thread() % 32;
-    for (int tile = part.index; tile < tiles_of(part.rules, group.queries); tile += part.blocks) {
+    for (; tile < end; tile++) {
         const Place p = place_of(tile, part.first, part.rules, group.queries);
         const int near[2] = {(int)p.row[0], (int)p.row[1]};
         // A lane says where row lane % 16 of the tile is.
@@ -222,6 +222,39 @@ template <int K, int N> __device__ void answer_rules(
                     pack(sum[0][2 * r], sum[0][2 * r + 1]), pack(sum[1][2 * r], sum[1][2 * r + 1]),
                     pack(sum[2][2 * r], sum[2][2 * r + 1]), pack(sum[3][2 * r], sum[3][2 * r + 1])
                 );
+    }
+}
+
+// What a warp does of that: `count` tiles, one after the other, of all kinds of rules and of all `slices` of a kind's columns.
+struct Share {
+    int slice, tile, count;
+};
+__device__ Share share_of(const Part* parts, int kinds, int slices, int queries) {
+    int total = 0;
+    for (int kind = 0; kind < kinds; kind++) total += slices * tiles_of(parts[kind].rules, queries);
+    const int warp = thread() / 32, warps = threads() / 32, begin = total * warp / warps;
+    Share share = {0, begin, total * (warp + 1) / warps - begin};
+    while (share.tile >= tiles_of(parts[share.slice / slices].rules, queries))
+        share.tile -= tiles_of(parts[share.slice++ / slices].rules, queries);
+    return share;
+}
+
+// The products of all rules. `before` runs while the first weights arrive.
+template <int K, int N, typename F> __device__ void answer_rules(
+    const Share& share, const unsigned short* weights, const char* from, char* to, const Part* parts, const Group& group, F before
+) {
+    int slice = share.slice, tile = share.tile, left = share.count;
+    for (bool first = true; first || left; first = false) {
+        const Part part = parts[slice / (N / 16)];
+        const int c = slice % (N / 16), tiles = tiles_of(part.rules, group.queries);
+        Slice<K> w;
+        w.load(weights, part.kind * (N / 16) + c, thread() % 32);
+        if (first) before();
+        const int end = tiles < tile + left ? tiles : tile + left;
+        answer_tiles<K, N>(w, from, to, part, c, tile, end, group);
+        left -= end - tile;
+        tile = 0;
+        slice++;
     }
 }
 
@@ -333,7 +366,6 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
     const unsigned short* answering, unsigned short* states, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
-    constexpr int UNITS = H / 16;  // groups of hidden units
     ForwardMemory& memory = *reinterpret_cast<ForwardMemory*>(shared_memory());
     char* one = reinterpret_cast<char*>(shared_memory()) + (sizeof(ForwardMemory) + 127) / 128 * 128;
     char* two = one + half;
@@ -347,6 +379,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
     for (int first = block() * queries; first < B; first += blocks() * queries) {
         const Group group = {first, B - first < queries ? B - first : queries, B, C};
         const int tiles = tiles_of(C, group.queries);
+        const Share share = share_of(parts, kinds, H / 16, group.queries);
         const long long stays = (long long)block() * tiles_of(C + 1, queries);  // the first tile of a block's states
         for (int tile = warp; tile < tiles; tile += warps) {
             const Place p = group.place(tile);
@@ -363,19 +396,13 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
         for (int step = 0; step < steps; step++) {
             const int last = step == steps - 1;
             const long long kept = keep ? (long long)step * C * B : 0, out = every_step ? (long long)step * C * B : 0;
-            Slice<P> told;
             // `one` holds what choices send, then what rules answer; `two` what rules pool, then what choices send.
-            for (int pair = warp; pair < kinds * UNITS || pair == warp; pair += warps) {
-                const Part part = parts[pair < kinds * UNITS ? pair / UNITS : 0];
-                told.load(answering, part.kind * UNITS + pair % UNITS, lane);
-                if (pair == warp) {  // the weights arrive meanwhile
-                    unsigned char* slots = winners + (keep ? (long long)step * G * B * P : 0);
-                    if (keep) pool_rules<true>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
-                    else pool_rules<false>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
-                    synchronise();
-                }
-                if (pair < kinds * UNITS) answer_rules<P, H>(told, two, one, part, pair % UNITS, group);
-            }
+            answer_rules<P, H>(share, answering, two, one, parts, group, [&] {
+                unsigned char* slots = winners + (keep ? (long long)step * G * B * P : 0);
+                if (keep) pool_rules<true>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
+                else pool_rules<false>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
+                synchronise();
+            });
             synchronise();
             for (int tile = warp; tile < tiles; tile += warps) {
                 const Place p = group.place(tile);
@@ -640,7 +667,6 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     unsigned short* grad_moved, unsigned short* grad_answers, int B, int C, int G, int queries, int of_choices, int of_rules,
     int steps, int given
 ) {
-    constexpr int PARTS = P / 16;  // of what a rule pools
     BackwardMemory& memory = *reinterpret_cast<BackwardMemory*>(shared_memory());
     // What choices hand back, of_choices bytes, and what rules hand back, of_rules bytes, take turns at both ends.
     char* bottom = reinterpret_cast<char*>(shared_memory()) + (sizeof(BackwardMemory) + 127) / 128 * 128;
@@ -657,6 +683,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     for (int first = block() * queries; first < B; first += blocks() * queries) {
         const Group group = {first, B - first < queries ? B - first : queries, B, C};
         const int tiles = tiles_of(C, group.queries);
+        const Share share = share_of(parts, kinds, P / 16, group.queries);
         bool low = true;  // whether what rules hand back is at the bottom
         for (int step = steps - 1; step >= -1; step--) {
             char* of_rule = low ? bottom : bottom + of_choices;
@@ -718,13 +745,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             synchronise();
             char* to = low ? bottom + of_choices : bottom;  // at the other end than what it is made from
             sum_members(of_choice, of_rule, givers, scales, width, homes, grad_answers, g, G, 1, step, steps);
-            Slice<H> given;
-            for (int pair = warp; pair < kinds * PARTS || pair == warp; pair += warps) {
-                const Part part = parts[pair < kinds * PARTS ? pair / PARTS : 0];
-                given.load(returning, part.kind * PARTS + pair % PARTS, lane);
-                if (pair == warp) synchronise();  // the weights arrive meanwhile
-                if (pair < kinds * PARTS) answer_rules<H, P>(given, of_rule, to, part, pair % PARTS, group);
-            }
+            answer_rules<H, P>(share, returning, of_rule, to, parts, group, [] { synchronise(); });
             synchronise();
             low = !low;
         }

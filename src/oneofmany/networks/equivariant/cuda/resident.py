@@ -56,8 +56,7 @@ class ResidentPass(Pass):
         """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.whole, self.weights, self.steps, self.widths
         (_, B, C, D), G = self.states.shape, len(t.near)
-        # A warp has a part of 16 channels.
-        parts = parts_of(self.tables.counts, max(1, self.kernels.warps("resident_backward") // (P // 16)), self.device)
+        parts = parts_of(self.tables.counts, 1, self.device)
         grad_state = self.new(C, B, D, dtype=torch.float32)
         if grad_last is not None:
             grad_state.copy_(grad_last)
