@@ -403,13 +403,21 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                 else pool_rules<false>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
                 synchronise();
             });
+            // A tile's state and query arrive while the block waits for all answers, or while the tile before it is normalised
+            // and sends. The same thread has stored the state.
+            Tile<D> coming;
+            Packed<D> with;
+            auto bring = [&](int tile) {
+                load_state(coming, state, stays + tile, lane);
+                with.load<READ_AGAIN>(query, group.place(tile).row, D, lane % 4);
+            };
+            bring(warp < tiles ? warp : tiles - 1);
             synchronise();
+            #pragma unroll 1
             for (int tile = warp; tile < tiles; tile += warps) {
                 const Place p = group.place(tile);
-                Tile<D> moved;
-                Packed<D> asked;
-                load_state(moved, state, stays + tile, lane);
-                asked.load<READ_AGAIN>(query, p.row, D, p.t);
+                Tile<D> moved = coming;
+                const Packed<D> asked = with;
                 {
                     Packed<D> seen;
                     #pragma unroll
@@ -422,6 +430,8 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                     unsigned short* own = gate + kept * 2 * H;
                     move(moved, seen, one, links, units, memory, own, p, group, keep);
                 }
+                if (tile + warps < tiles) bring(tile + warps);
+                else coming.zero();
                 float inverse[2], sums[2];
                 normalise(moved, memory.numbers.state_bias, inverse, p.t);
                 if (last) moved.store(end, p);
