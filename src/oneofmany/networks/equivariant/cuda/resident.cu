@@ -360,7 +360,8 @@ __device__ void move(
 }
 
 extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
-    const float* begin, float* state, const unsigned short* query, float* end, const unsigned short* members, int width,
+    const float* begin, float* state, const unsigned short* given, unsigned short* query, float* end,
+    const unsigned short* members, int width,
     const uint4* links, const unsigned short* shares, const Home* homes, const Part* parts, int kinds, const Forward* weights,
     const Numbers* numbers,
     const unsigned short* answering, unsigned short* states, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
@@ -386,8 +387,10 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
             Tile<D> now;
             Packed<D> asked;
             now.zero();
-            now.add(begin, group.outside(p));
-            asked.load(query, p.row, D, p.t);
+            const Place outside = group.outside(p);
+            now.add(begin, outside);
+            asked.load(given, outside.row, D, p.t);
+            asked.store(query, p, D);
             store_state(now, state, stays + tile, lane);
             send(now, asked, memory, states, one, p, C, keep, 0);
         }

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oneofmany.networks.equivariant.cuda.compiled import Resident, parts_of
-from oneofmany.networks.equivariant.cuda.passes import Pass, tiles_of
+from oneofmany.networks.equivariant.cuda.passes import TYPE, Pass, tiles_of
 
 
 class ResidentPass(Pass):
@@ -37,7 +37,7 @@ class ResidentPass(Pass):
         t, w, (_, P, H) = self.whole, self.weights, self.widths
         (C, B, D), G, slots = state.shape, len(t.near), self.steps if self.keep else 0
         parts = parts_of(self.tables.counts, 1, self.device)
-        self.query = self.new(B, C, D).copy_(query.transpose(0, 1))
+        self.query = self.new(B, C, D)
         self.states = self.new(slots + self.keep, B, C, D)
         self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, B, G, P, dtype=torch.uint8)
         self.gate, self.scale = self.new(slots, B, C, 2 * H), self.new(slots, B, C, dtype=torch.float32)
@@ -45,7 +45,7 @@ class ResidentPass(Pass):
         last = self.new(B, C, D, dtype=torch.float32)
         self._launch(
             "resident_forward", B, C, self.sizes.forward, D,
-            state.float().contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
+            state.float().contiguous(), query.to(TYPE).contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
             t.homes, parts, len(parts), w.forward, w.numbers, w.answering,
             self.states, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
