@@ -313,6 +313,9 @@ __device__ void move(
         #pragma unroll
         for (int j = 0; j < FOUR; j++) from[r][j] = spot<4 * H>(of[j] * group.queries + p.query[r], 16 * p.t);
     }
+    uint4* kept[2];
+    #pragma unroll
+    for (int r = 0; r < 2; r++) kept[r] = reinterpret_cast<uint4*>(gate) + p.row[r] * (H / 4) + p.t;
     #pragma unroll 1
     for (int c = 0; c < H / 16; c++) {
         float told[2][2][4] = {};
@@ -337,11 +340,12 @@ __device__ void move(
             mma(units.values[1], a[0], a[1], a[2], a[3], v.z, v.w);
         }
         units.add(told);
-        if (keep)
+        if (keep) {
+            const uint4 of_rows[2] = {units.packed(0), units.packed(1)};
             #pragma unroll
             for (int r = 0; r < 2; r++)
-                if (p.inside[r])
-                    store_once(reinterpret_cast<uint4*>(gate) + p.row[r] * (H / 4) + 4 * c + p.t, units.packed(r));
+                if (p.inside[r]) store_once(kept[r] + 4 * c, of_rows[r]);
+        }
         unsigned hidden[2][2];
         #pragma unroll
         for (int n = 0; n < 2; n++) {
