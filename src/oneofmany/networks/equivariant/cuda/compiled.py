@@ -55,9 +55,9 @@ class WholeQueries:
     Args:
         near: int16 [G, ..], the members of every rule, padded with C to whole fours; as ``listed`` makes them.
         longest: the largest number of members.
-        links: int32 [C, 4], the rules that a choice hears.
+        links: int32 [C, 4], the rules that a choice hears, as ``spots`` makes them.
         shares: bfloat16 [4], the share of every link; 0 for padding.
-        slots: int32 [C, 4], a choice's rules and, in the highest 4 bits, its slot there, or 14 for padding.
+        slots: int32 [C, 4], a choice's rules, likewise; in the highest byte twice its slot there, 14 for padding.
         givers: int16 [G, ..], the choices that hear a rule, padded in the same way.
         most: the largest number of them.
         scales: float32 [G], their share.

@@ -6,12 +6,20 @@
 
 // ---- rows in the shared memory --------------------------------------------------------------------------------------
 
-// Where a byte of a row of STRIDE bytes is: 16 bytes change places, in another way in each of eight neighbouring rows. Then
-// these are in different banks: the same 16 bytes of eight rows, 64 bytes of two rows, and, if all is a quarter as wide, 16
-// bytes of eight rows.
-template <int STRIDE> __device__ int spot(int row, int byte) {
-    const int pair = row >> 1 & 3, changed = (pair | (row & 1) << 2) ^ pair << 2;
-    return row * STRIDE + (byte ^ (changed & (STRIDE / 16 - 1)) << 4);
+// Where a byte of a row of STRIDE bytes is, of rows [queries, G]: 16 bytes change places, in another way for each of eight
+// neighbouring rules. Then these are in different banks: the same 16 bytes of eight rows, 64 bytes of two rows, and, if all
+// is a quarter as wide, 16 bytes of eight rows.
+template <int STRIDE> __device__ int swapped(int number) {
+    const int pair = number >> 1 & 3, changed = (pair | (number & 1) << 2) ^ pair << 2;
+    return (changed & (STRIDE / 16 - 1)) << 4;
+}
+template <int STRIDE> __device__ int spot(int rule, int query, int G, int byte) {
+    return (query * G + rule) * STRIDE + (byte ^ swapped<STRIDE>(rule ^ query));
+}
+// The same from a table's number, which is the spot of the rule's first byte in rows of 256 bytes. Its highest byte stays.
+template <int STRIDE> __device__ unsigned spot_from(unsigned number, int query, int G, int byte) {
+    if (STRIDE == 256) return (number ^ byte ^ swapped<STRIDE>(query)) + query * G * STRIDE;
+    return (number & 0xff000000) | spot<STRIDE>(number >> 8 & 0xffff, query, G, byte);
 }
 
 // What choices send and hand back is [queries, C + 1]: the last row of a query is what lists are padded with. Here 32 bytes
@@ -97,9 +105,9 @@ struct Home {
     int first, rules;
 };
 
-// A block's queries. Their rows in global memory are [B, items]; those of rules in the shared memory are item * queries + query.
+// A block's queries. Their rows in global memory are [B, items].
 struct Group {
-    int first, queries, B, C;
+    int first, queries, B, C, G;
     // A tile of choices, with rows in global memory.
     __device__ Place place(int tile) const {
         Place p = place_of(tile, 0, C, queries);
@@ -107,8 +115,8 @@ struct Group {
         for (int r = 0; r < 2; r++) p.row[r] = (long long)(first + p.query[r]) * C + p.item[r];
         return p;
     }
-    // The same place in what comes from outside, [items, B]. A 0 that the compiler does not know keeps it from computing that
-    // long before it is needed, where registers are few.
+    // The same place in what comes from outside, [items, B]. A 0 that the compiler does not know keeps it from computing
+    // that long before it is needed, where registers are few.
     __device__ Place outside(Place p, int nothing = 0) const {
         #pragma unroll
         for (int r = 0; r < 2; r++) p.row[r] = (long long)(p.item[r] ^ nothing) * B + first + p.query[r];
@@ -177,8 +185,8 @@ template <bool keep> __device__ void pool_rules(
             if (s + j < width) take(*reinterpret_cast<const uint4*>(from + some.at<P>(j, byte)), s + j);
         const uint4 first = make_uint4(best[0], best[1], best[2], best[3]);
         const uint4 second = make_uint4(or_zero(next[0]), or_zero(next[1]), or_zero(next[2]), or_zero(next[3]));
-        *reinterpret_cast<uint4*>(to + spot<4 * P>(row, 16 * chunk)) = first;
-        *reinterpret_cast<uint4*>(to + spot<4 * P>(row, 2 * P + 16 * chunk)) = second;
+        *reinterpret_cast<uint4*>(to + spot<4 * P>(rule, query, G, 16 * chunk)) = first;
+        *reinterpret_cast<uint4*>(to + spot<4 * P>(rule, query, G, 2 * P + 16 * chunk)) = second;
         if (keep) {
             uint4* at = reinterpret_cast<uint4*>(pooled) + group.kept(home, rule, query, step, steps) * 2 * CHUNKS + chunk;
             store_once(at, first);
@@ -200,10 +208,12 @@ template <int K, int N> __device__ void answer_tiles(
     const int lane = thread() % 32;
     for (; tile < end; tile++) {
         const Place p = place_of(tile, part.first, part.rules, group.queries);
-        const int near[2] = {(int)p.row[0], (int)p.row[1]};
+        int spots[2];
+        #pragma unroll
+        for (int r = 0; r < 2; r++) spots[r] = spot<4 * K>(p.item[r], p.query[r], group.G, 0);
         // A lane says where row lane % 16 of the tile is.
-        const int low = from_lane(near[0], 4 * (lane % 8)), high = from_lane(near[1], 4 * (lane % 8));
-        const int at = spot<4 * K>(lane / 8 % 2 ? high : low, lane / 16 * 16);
+        const int low = from_lane(spots[0], 4 * (lane % 8)), high = from_lane(spots[1], 4 * (lane % 8));
+        const int at = (lane / 8 % 2 ? high : low) ^ lane / 16 * 16;
         float sum[4][4] = {};
         #pragma unroll
         for (int k = 0; k < 2 * K / 16; k++) {
@@ -218,14 +228,14 @@ template <int K, int N> __device__ void answer_tiles(
         #pragma unroll
         for (int r = 0; r < 2; r++)
             if (p.inside[r])
-                *reinterpret_cast<uint4*>(to + spot<4 * N>(near[r], 64 * c + 16 * p.t)) = make_uint4(
+                *reinterpret_cast<uint4*>(to + spot<4 * N>(p.item[r], p.query[r], group.G, 64 * c + 16 * p.t)) = make_uint4(
                     pack(sum[0][2 * r], sum[0][2 * r + 1]), pack(sum[1][2 * r], sum[1][2 * r + 1]),
                     pack(sum[2][2 * r], sum[2][2 * r + 1]), pack(sum[3][2 * r], sum[3][2 * r + 1])
                 );
     }
 }
 
-// What a warp does of that: `count` tiles, one after the other, of all kinds of rules and of all `slices` of a kind's columns.
+// What a warp does of that: `count` tiles, one after the other, of all kinds of rules and of all slices of a kind's columns.
 struct Share {
     int slice, tile, count;
 };
@@ -241,7 +251,8 @@ __device__ Share share_of(const Part* parts, int kinds, int slices, int queries)
 
 // The products of all rules. `before` runs while the first weights arrive.
 template <int K, int N, typename F> __device__ void answer_rules(
-    const Share& share, const unsigned short* weights, const char* from, char* to, const Part* parts, const Group& group, F before
+    const Share& share, const unsigned short* weights, const char* from, char* to, const Part* parts, const Group& group,
+    F before
 ) {
     int slice = share.slice, tile = share.tile, left = share.count;
     for (bool first = true; first || left; first = false) {
@@ -309,9 +320,9 @@ __device__ void move(
     #pragma unroll
     for (int r = 0; r < 2; r++) {
         const uint4 rules = links[p.item[r]];
-        const int of[FOUR] = {(int)rules.x, (int)rules.y, (int)rules.z, (int)rules.w};
+        const unsigned of[FOUR] = {rules.x, rules.y, rules.z, rules.w};
         #pragma unroll
-        for (int j = 0; j < FOUR; j++) from[r][j] = spot<4 * H>(of[j] * group.queries + p.query[r], 16 * p.t);
+        for (int j = 0; j < FOUR; j++) from[r][j] = spot_from<4 * H>(of[j], p.query[r], group.G, 16 * p.t);
     }
     uint4* kept[2];
     #pragma unroll
@@ -366,8 +377,8 @@ __device__ void move(
 extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_forward(
     const float* begin, float* state, const unsigned short* given, unsigned short* query, float* end,
     const unsigned short* members, int width,
-    const uint4* links, const unsigned short* shares, const Home* homes, const Part* parts, int kinds, const Forward* weights,
-    const Numbers* numbers,
+    const uint4* links, const unsigned short* shares, const Home* homes, const Part* parts, int kinds,
+    const Forward* weights, const Numbers* numbers,
     const unsigned short* answering, unsigned short* states, unsigned short* pooled, unsigned char* winners, unsigned short* gate,
     float* scale, float* logits, int B, int C, int G, int queries, int half, int steps, int keep, int every_step
 ) {
@@ -382,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
     #pragma unroll
     for (int j = 0; j < FOUR; j++) units[j] = unit_matrix(lane, shares[j]);
     for (int first = block() * queries; first < B; first += blocks() * queries) {
-        const Group group = {first, B - first < queries ? B - first : queries, B, C};
+        const Group group = {first, B - first < queries ? B - first : queries, B, C, G};
         const int tiles = tiles_of(C, group.queries);
         const Share share = share_of(parts, kinds, H / 16, group.queries);
         const long long stays = (long long)block() * tiles_of(C + 1, queries);  // the first tile of a block's states
@@ -410,8 +421,8 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
                 else pool_rules<false>(one, two, members, width, homes, pooled, slots, group, G, step, steps);
                 synchronise();
             });
-            // A tile's state and query arrive while the block waits for all answers, or while the tile before it is normalised
-            // and sends. The same thread has stored the state.
+            // A tile's state and query arrive while the block waits for all answers, or while the tile before it is
+            // normalised and sends. The same thread has stored the state.
             Tile<D> coming;
             Packed<D> with;
             auto bring = [&](int tile) {
@@ -464,7 +475,7 @@ extern "C" __global__ void __launch_bounds__(32 * FORWARD_WARPS, 1) resident_for
 
 // ---- the backward pass ----------------------------------------------------------------------------------------------
 
-// Of four columns, where the nibbles of a slot differ: the highest bit of a column's byte, for the largest and for the second.
+// Of four columns, where the nibbles of a slot differ: the highest bit of a column's byte, for the largest and the second.
 __device__ void compare(unsigned winners, unsigned own, unsigned& best, unsigned& second) {
     second = ((winners ^ own) & 0x77777777) + 0x77777777 | (winners ^ own);
     best = second << 4;
@@ -488,8 +499,7 @@ __device__ void back_to_sent(
         const uint4 found = slots[p.item[r]];
         const unsigned of[FOUR] = {found.x, found.y, found.z, found.w};
         #pragma unroll
-        for (int j = 0; j < FOUR; j++)
-            from[r][j] = (of[j] >> 28) * 0x11000000 | spot<4 * P>((of[j] & 0xfffffff) * group.queries + p.query[r], 16 * p.t);
+        for (int j = 0; j < FOUR; j++) from[r][j] = spot_from<4 * P>(of[j], p.query[r], group.G, 16 * p.t);
     }
     #pragma unroll 2
     for (int c = 0; c < P / 16; c++) {
@@ -561,7 +571,8 @@ __device__ void back_to_units(
     uint4 kept[2][2];  // of these 16 units and of the next ones, of both rows
     auto load_gates = [&](uint4 (&to)[2], int c) {
         #pragma unroll
-        for (int r = 0; r < 2; r++) to[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * c + p.t);
+        for (int r = 0; r < 2; r++)
+            to[r] = load_once(reinterpret_cast<const uint4*>(gate) + p.row[r] * (H / 4) + 4 * c + p.t);
     };
     load_gates(kept[0], 0);
     if (H > 16) load_gates(kept[1], 1);
@@ -670,7 +681,7 @@ __device__ void sum_members(
                 pack(scale * of[0][0], scale * of[0][1]), pack(scale * of[0][2], scale * of[0][3]),
                 pack(scale * of[1][0], scale * of[1][1]), pack(scale * of[1][2], scale * of[1][3])
             );
-            *reinterpret_cast<uint4*>(to + spot<4 * H>(p.row[r], 2 * (half * H + begin))) = all;
+            *reinterpret_cast<uint4*>(to + spot<4 * H>(p.item[r], p.query[r], G, 2 * (half * H + begin))) = all;
             store_once(reinterpret_cast<uint4*>(grad_answers + kept * 2 * H + half * H + begin), all);
         }
     }
@@ -698,7 +709,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
     fill_padding<H>(grad_values, queries, C, 0);
     const long long rows = (long long)C * B;
     for (int first = block() * queries; first < B; first += blocks() * queries) {
-        const Group group = {first, B - first < queries ? B - first : queries, B, C};
+        const Group group = {first, B - first < queries ? B - first : queries, B, C, G};
         const int tiles = tiles_of(C, group.queries);
         const Share share = share_of(parts, kinds, P / 16, group.queries);
         bool low = true;  // whether what rules hand back is at the bottom
@@ -713,8 +724,8 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
                 if (step >= 0)
                     #pragma unroll
                     for (int r = 0; r < 2; r++) {
-                        // All these are far away, and there are no registers to wait for them in: while the tile goes back to
-                        // what was sent, they come into the L2 cache.
+                        // All these are far away, and there are no registers to wait for them in: while the tile goes
+                        // back to what was sent, they come into the L2 cache.
                         ask_for_row<D>(of_state, p.row[r], p.t);
                         ask_for_row<2 * H>(of_gates, p.row[r], p.t);
                         ask_for((p.t % 2 ? of_logits : of_scale) + p.row[r]);
@@ -751,7 +762,7 @@ extern "C" __global__ void __launch_bounds__(32 * BACKWARD_WARPS, 1) resident_ba
             for (int asked = 0; asked < g.queries; asked++)  // the winners of this step
                 for (int i = thread(); i < G * P / 4; i += threads()) {
                     const long long from = ((long long)step * B + first + asked) * G * P + 4 * i;
-                    copy_later<4>(won + spot<4 * P>(i / (P / 4) * g.queries + asked, 16 * (i % (P / 4))) / 4, winners + from, true);
+                    copy_later<4>(won + spot<4 * P>(i / (P / 4), asked, G, 16 * (i % (P / 4))) / 4, winners + from, true);
                 }
             sum_members(of_choice, of_rule, givers, scales, width, homes, grad_answers, g, G, 0, step, steps);
             synchronise();

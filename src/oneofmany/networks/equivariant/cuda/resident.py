@@ -45,8 +45,8 @@ class ResidentPass(Pass):
         last = self.new(B, C, D, dtype=torch.float32)
         self._launch(
             "resident_forward", B, C, self.sizes.forward, D,
-            state.float().contiguous(), query.to(TYPE).contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
-            t.homes, parts, len(parts), w.forward, w.numbers, w.answering,
+            state.float().contiguous(), query.to(TYPE).contiguous(), self.query, last,
+            t.near, t.longest, t.links, t.shares, t.homes, parts, len(parts), w.forward, w.numbers, w.answering,
             self.states, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
         )  # fmt: skip

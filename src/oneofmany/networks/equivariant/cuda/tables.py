@@ -153,7 +153,7 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
         return None
     rows = torch.cat(links + [links[0][:, :1]] * (FOUR - len(of_links)), 1)
     own = torch.where(tables.slot < 0, 14, tables.slot).long().cpu()
-    slots = F.pad(index + (own << 28), (0, FOUR - index.shape[1]), value=14 << 28)
+    slots = F.pad(spots(index) + (own * 0x11 << 24), (0, FOUR - index.shape[1]), value=0xEE << 24)
     of_rules = [[] for _ in range(len(tables.members))]
     for choice, (some, often) in enumerate(zip(index.tolist(), times.tolist(), strict=True)):
         for rule, number in zip(some, often, strict=True):
@@ -167,7 +167,7 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
     return WholeQueries(
         listed(near, len(index)).to(device),
         tables.members.shape[1],
-        rows.int().contiguous().to(device),
+        spots(rows).int().contiguous().to(device),
         torch.tensor(of_links + [0.0] * (FOUR - len(of_links))).bfloat16().to(device),
         ((slots ^ 1 << 31) - (1 << 31)).int().contiguous().to(device),
         listed(givers, len(index)).to(device),
@@ -175,6 +175,12 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
         torch.tensor(scales).to(device),
         torch.tensor(homes, dtype=torch.int32).to(device),
     )
+
+
+def spots(rules: Tensor) -> Tensor:
+    """Return where the rows of rules begin if a row has 256 bytes, of which 16 change places as in the kernels."""
+    pair = rules // 2 % 4
+    return 256 * rules + 16 * ((pair | rules % 2 << 2) ^ pair << 2)
 
 
 def listed(choices: Tensor, C: int) -> Tensor:

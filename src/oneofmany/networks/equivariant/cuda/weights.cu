@@ -110,9 +110,9 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
     #pragma unroll
     for (int i = 0; i < PARTS_OF_WARP; i++) first[i] = columns_of(begin + i < end ? begin + i : end - 1, own);
     const Columns second = own ? Columns::of<D>(SPAN * (P + D), 0, false) : Columns::of<H>(2 * SPAN * H, 0, true);
-    // Products of a part with the second matrix, its sums over steps alone (of 16 columns and 8 rows), and over rows as well.
-    float products[PARTS_OF_WARP][WIDEST / 8][4] = {}, over_steps[PARTS_OF_WARP][TILES][2][4] = {}, alone[PARTS_OF_WARP][2] = {};
-    float read[2][4] = {};
+    // Products of a part with the second matrix, its sums over steps alone (16 columns and 8 rows), and over rows as well.
+    float products[PARTS_OF_WARP][WIDEST / 8][4] = {}, over_steps[PARTS_OF_WARP][TILES][2][4] = {};
+    float alone[PARTS_OF_WARP][2] = {}, read[2][4] = {};
     const unsigned unit = unit_matrix(lane, ONE);
     const int units = warp % UNITS_APART, columns = warp % COLUMNS;  // 16 of each
 
@@ -172,7 +172,8 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
         if (step < steps || (step > steps && own)) {
             const unsigned short *of_first[PARTS_OF_WARP], *of_second[WIDEST / 16];  // in the first tile
             #pragma unroll
-            for (int i = 0; i < PARTS_OF_WARP; i++) of_first[i] = first[i].at(s, now, lane % 8 + lane / 16 * 8, lane / 8 % 2);
+            for (int i = 0; i < PARTS_OF_WARP; i++)
+                of_first[i] = first[i].at(s, now, lane % 8 + lane / 16 * 8, lane / 8 % 2);
             #pragma unroll
             for (int n = 0; n < WIDEST / 16; n++) of_second[n] = second.at(s, now, lane % 16, 2 * n + lane / 16);
             unsigned a[2][PARTS_OF_WARP][4], b[2][WIDEST / 16][4] = {};
@@ -181,7 +182,8 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                 for (int n = 0; n < WIDEST / 16; n++)
                     if (16 * n < second.width()) load_parts(b[k % 2][n], of_second[n] + 16 * k * second.width(), true);
                 #pragma unroll
-                for (int i = 0; i < PARTS_OF_WARP; i++) load_parts(a[k % 2][i], of_first[i] + 16 * k * first[i].width(), true);
+                for (int i = 0; i < PARTS_OF_WARP; i++)
+                    load_parts(a[k % 2][i], of_first[i] + 16 * k * first[i].width(), true);
             };
             load(0);
             #pragma unroll
@@ -211,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                     if (own) first[part].at(then, next, 16 * tile + 8 * n + 2 * t + j, chunk)[g] = both >> 16 * j;
                 alone[part][chunk] += low + high;
             }
-        if (step && step <= steps)  // the readout: the larger halves of the logits' gradients in rows 0 to 7, the rests in the others
+        if (step && step <= steps)  // the readout: the larger halves of the logits' gradients in rows 0 to 7, then the rests
             #pragma unroll 1
             for (int tile = warp / COLUMNS; tile < TILES; tile += SUM_WARPS / COLUMNS) {
                 const float* d = s.of_logits + 16 * tile + 2 * t;
@@ -239,13 +241,15 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
                 for (int r = 0; r < 2; r++) {
                     const int row = turn.first + 16 * tile + g + 8 * r;
                     const long long to = (long long)(row % C) * (rows / C) + row / C;
+                    const unsigned low = pack(asked[0][2 * r], asked[0][2 * r + 1]);
+                    const unsigned high = pack(asked[1][2 * r], asked[1][2 * r + 1]);
                     if (row < rows)
-                        *reinterpret_cast<uint2*>(grad_query + to * D + column<D>(2 * columns, t, 0)) =
-                            make_uint2(pack(asked[0][2 * r], asked[0][2 * r + 1]), pack(asked[1][2 * r], asked[1][2 * r + 1]));
+                        *reinterpret_cast<uint2*>(grad_query + to * D + column<D>(2 * columns, t, 0)) = make_uint2(low, high);
                 }
             }
             #pragma unroll
-            for (int i = 0; i < PARTS_OF_WARP * TILES * 8; i++) over_steps[i / 8 / TILES][i / 8 % TILES][i / 4 % 2][i % 4] = 0.f;
+            for (int i = 0; i < PARTS_OF_WARP * TILES * 8; i++)
+                over_steps[i / 8 / TILES][i / 8 % TILES][i / 4 % 2][i % 4] = 0.f;
         }
     };
     Turn now = {block() * SPAN, -1}, then = {block() * SPAN, 0}, ahead = then;
@@ -293,6 +297,8 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
     #pragma unroll
     for (int n = 0; n < 2; n++)
         #pragma unroll
-        for (int j = 0; j < 2; j++)
-            if (g == 0) of_rows[OUT + D + warp / COLUMNS * D + 16 * columns + 8 * n + 2 * t + j] = read[n][j] + read[n][2 + j];
+        for (int j = 0; j < 2; j++) {
+            const float sum = read[n][j] + read[n][2 + j];
+            if (g == 0) of_rows[OUT + D + warp / COLUMNS * D + 16 * columns + 8 * n + 2 * t + j] = sum;
+        }
 }
