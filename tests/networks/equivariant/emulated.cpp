@@ -144,6 +144,11 @@ unsigned above(unsigned a, unsigned b) {
     return (low_half(a) > low_half(b) ? 0xffffu : 0) | (high_half(a) > high_half(b) ? 0xffff0000u : 0);
 }
 unsigned pick(unsigned mask, unsigned a, unsigned b) { return (mask & a) | (~mask & b); }
+void ask_for(const void*) {}
+unsigned highest_byte(unsigned x) { return (x >> 24) * 0x01010101; }
+unsigned low_bytes(unsigned x, unsigned y) {
+    return (x & 255) | (x >> 8 & 0xff00) | (y & 255) << 16 | (y << 8 & 0xff000000);
+}
 unsigned larger(unsigned a, unsigned b) { return pick(above(b, a), b, a); }
 unsigned smaller(unsigned a, unsigned b) { return pick(above(b, a), a, b); }
 

@@ -252,7 +252,7 @@ def test_of_equal_choices_the_first_one_wins(queries, monkeypatch):
     def watched(self, name: str, blocks: int, *arguments, **memory):
         launch(name, blocks, *arguments, **memory)
         if name in ("rules_forward", "resident_forward"):
-            seen["winners"] = arguments[7 if name == "rules_forward" else 15].clone()
+            seen["winners"] = arguments[7 if name == "rules_forward" else 17].clone()
             seen["bits"] = 8 if name == "rules_forward" else 4
 
     monkeypatch.setattr(type(running.kernels((16, 16, 16), HERE)), "launch", watched)

@@ -53,14 +53,15 @@ class WholeQueries:
     """The rules as blocks with whole queries read them.
 
     Args:
-        near: int16 [G, ..], the members of every rule, padded with -1 to whole fours.
+        near: int16 [G, ..], the members of every rule, padded with C to whole fours; as ``listed`` makes them.
         longest: the largest number of members.
-        links: int32 [C, 4], the rules that a choice hears.
+        links: int32 [C, 4], the rules that a choice hears, as ``spots`` makes them.
         shares: bfloat16 [4], the share of every link; 0 for padding.
-        slots: int32 [C, 4], a choice's rules and, in the highest 4 bits, its slot there, or 14 for padding.
+        slots: int32 [C, 4], a choice's rules, likewise; in the highest byte twice its slot there, 14 for padding.
         givers: int16 [G, ..], the choices that hear a rule, padded in the same way.
         most: the largest number of them.
         scales: float32 [G], their share.
+        homes: int32 [G, 2], the first rule of a rule's kind, and their number.
     """
 
     near: Tensor
@@ -71,6 +72,7 @@ class WholeQueries:
     givers: Tensor
     most: int
     scales: Tensor
+    homes: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +217,8 @@ def resident_memory(widths: Widths, C: int, G: int, queries: int) -> Resident:
     """Return what a block with so many queries of C choices and G rules needs."""
     _, P, H = widths
     of_rules = _whole(queries * G * 4 * max(P, H))
-    half, of_choices = (max(of_rules, _whole(queries * C * 2 * width)) for width in (P, H))
+    # A query's last row is for the padding of lists.
+    half, of_choices = (max(of_rules, _whole(queries * (C + 1) * 2 * width)) for width in (P, H))
     weights = _whole(choice_memory(widths))
     winners = _whole(queries * G * P)
     return Resident(queries, half, of_choices, of_rules, weights + 2 * half, weights + of_choices + of_rules + winners)

@@ -61,6 +61,8 @@ template <int BYTES> __device__ __forceinline__ void copy_later(void* to, const 
 __device__ __forceinline__ void end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Wait until all but the last `left` groups of copies have come.
 template <int left> __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(left) : "memory"); }
+// Ask for 32 bytes to come into the L2 cache.
+__device__ __forceinline__ void ask_for(const void* at) { asm volatile("prefetch.global.L2 [%0];" :: "l"(at)); }
 // What other steps read again should stay in the L2 cache, what goes from one pass to the next should not.
 template <typename T> __device__ __forceinline__ T load_again(const T* from) { return __ldcg(from); }
 template <typename T> __device__ __forceinline__ T load_once(const T* from) { return __ldcs(from); }
@@ -93,6 +95,10 @@ __device__ __forceinline__ unsigned above(unsigned a, unsigned b) {
 #endif
 }
 __device__ __forceinline__ unsigned pick(unsigned mask, unsigned a, unsigned b) { return (mask & a) | (~mask & b); }
+// The highest byte four times.
+__device__ __forceinline__ unsigned highest_byte(unsigned x) { return __byte_perm(x, 0, 0x3333); }
+// The lowest bytes of the halves of x, and then of those of y.
+__device__ __forceinline__ unsigned low_bytes(unsigned x, unsigned y) { return __byte_perm(x, y, 0x6420); }
 
 #endif
 
@@ -600,7 +606,7 @@ __device__ void rank(unsigned& best, unsigned& next, unsigned& slot, unsigned& o
 
 // The second of a single choice is 0.
 __device__ unsigned or_zero(unsigned x) {
-    return ((x & 0xffff) == LOWEST ? 0 : x & 0xffff) | (x >> 16 == LOWEST ? 0 : x & 0xffff0000);
+    return x & above(x, LOWEST | LOWEST << 16);
 }
 
 // The two largest of a rule's choices, and in which slots they are.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oneofmany.networks.equivariant.cuda.compiled import Resident, parts_of
-from oneofmany.networks.equivariant.cuda.passes import Pass, tiles_of
+from oneofmany.networks.equivariant.cuda.passes import TYPE, Pass, tiles_of
 
 
 class ResidentPass(Pass):
@@ -29,7 +29,7 @@ class ResidentPass(Pass):
         first, *rest = arguments
         queries = self.sizes.queries
         blocks = self.kernels.blocks(name, -(-B // queries) * self.kernels.warps(name))
-        between = self.new(blocks * tiles_of(C, queries) * 16, width, dtype=torch.float32)
+        between = self.new(blocks * tiles_of(C + 1, queries) * 16, width, dtype=torch.float32)
         self.kernels.launch(name, blocks, first, between, *rest, memory=memory)
 
     def forward(self, state: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,7 +37,7 @@ class ResidentPass(Pass):
         t, w, (_, P, H) = self.whole, self.weights, self.widths
         (C, B, D), G, slots = state.shape, len(t.near), self.steps if self.keep else 0
         parts = parts_of(self.tables.counts, 1, self.device)
-        self.query = self.new(B, C, D).copy_(query.transpose(0, 1))
+        self.query = self.new(B, C, D)
         self.states = self.new(slots + self.keep, B, C, D)
         self.pooled, self.winners = self.new(slots * G, B, 2 * P), self.new(slots, B, G, P, dtype=torch.uint8)
         self.gate, self.scale = self.new(slots, B, C, 2 * H), self.new(slots, B, C, dtype=torch.float32)
@@ -45,8 +45,8 @@ class ResidentPass(Pass):
         last = self.new(B, C, D, dtype=torch.float32)
         self._launch(
             "resident_forward", B, C, self.sizes.forward, D,
-            state.float().contiguous(), self.query, last, t.near, t.longest, t.links, t.shares,
-            parts, len(parts), w.forward, w.numbers, w.answering,
+            state.float().contiguous(), query.to(TYPE).contiguous(), self.query, last,
+            t.near, t.longest, t.links, t.shares, t.homes, parts, len(parts), w.forward, w.numbers, w.answering,
             self.states, self.pooled, self.winners, self.gate, self.scale, logits,
             B, C, G, self.sizes.queries, self.sizes.half, self.steps, int(self.keep), int(self.every_step),
         )  # fmt: skip
@@ -56,8 +56,7 @@ class ResidentPass(Pass):
         """Return the gradients of the state, the query and the weights; None are zeros."""
         t, w, steps, (_, P, H) = self.whole, self.weights, self.steps, self.widths
         (_, B, C, D), G = self.states.shape, len(t.near)
-        # A warp has a part of 16 channels.
-        parts = parts_of(self.tables.counts, max(1, self.kernels.warps("resident_backward") // (P // 16)), self.device)
+        parts = parts_of(self.tables.counts, 1, self.device)
         grad_state = self.new(C, B, D, dtype=torch.float32)
         if grad_last is not None:
             grad_state.copy_(grad_last)
@@ -69,7 +68,7 @@ class ResidentPass(Pass):
         self._launch(
             "resident_backward", B, C, self.sizes.backward, D + H // 2,
             grad_state, grad_logits, self.scale, self.states, self.gate, self.winners, t.givers, t.scales,
-            t.most, t.slots, parts, len(parts), w.backward, w.numbers, w.returning,
+            t.most, t.slots, t.homes, parts, len(parts), w.backward, w.numbers, w.returning,
             grad_sent, grad_moved, grad_answers,
             B, C, G, self.sizes.queries, self.sizes.of_choices, self.sizes.of_rules, steps, int(grad_last is not None),
         )  # fmt: skip

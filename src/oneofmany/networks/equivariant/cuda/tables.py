@@ -153,25 +153,46 @@ def _whole_queries(tables: RuleTables) -> WholeQueries | None:
         return None
     rows = torch.cat(links + [links[0][:, :1]] * (FOUR - len(of_links)), 1)
     own = torch.where(tables.slot < 0, 14, tables.slot).long().cpu()
-    slots = F.pad(index + (own << 28), (0, FOUR - index.shape[1]), value=14 << 28)
+    slots = F.pad(spots(index) + (own * 0x11 << 24), (0, FOUR - index.shape[1]), value=0xEE << 24)
     of_rules = [[] for _ in range(len(tables.members))]
     for choice, (some, often) in enumerate(zip(index.tolist(), times.tolist(), strict=True)):
         for rule, number in zip(some, often, strict=True):
             of_rules[rule] += [choice] * number
     width = max(map(len, of_rules))
     givers = torch.tensor([of + [-1] * (width - len(of)) for of in of_rules])
-    near, heard = (F.pad(x, (0, -x.shape[1] % FOUR), value=-1) for x in (tables.members.where(tables.real, -1), givers))
+    near = tables.members.cpu().where(tables.real.cpu(), -1)
+    counts = [count for _, count in tables.kinds]
+    homes = [[sum(counts[:number]), count] for number, count in enumerate(counts) for _ in range(count)]
     device = tables.members.device
     return WholeQueries(
-        near.short().contiguous(),
+        listed(near, len(index)).to(device),
         tables.members.shape[1],
-        rows.int().contiguous().to(device),
+        spots(rows).int().contiguous().to(device),
         torch.tensor(of_links + [0.0] * (FOUR - len(of_links))).bfloat16().to(device),
         ((slots ^ 1 << 31) - (1 << 31)).int().contiguous().to(device),
-        heard.short().contiguous().to(device),
+        listed(givers, len(index)).to(device),
         width,
         torch.tensor(scales).to(device),
+        torch.tensor(homes, dtype=torch.int32).to(device),
     )
+
+
+def spots(rules: Tensor) -> Tensor:
+    """Return where the rows of rules begin if a row has 256 bytes, of which 16 change places as in the kernels."""
+    pair = rules // 2 % 4
+    return 256 * rules + 16 * ((pair | rules % 2 << 2) ^ pair << 2)
+
+
+def listed(choices: Tensor, C: int) -> Tensor:
+    """Return lists of choices as the kernels read them, int16 [G, ..] in whole fours; -1 is padding, and becomes C.
+
+    A number is 4 * choice and, in its two lowest bits, those of the choice in the other order: by these, 32 bytes of
+    the choice's row change places.
+    """
+    rows = F.pad(choices, (0, -choices.shape[1] % FOUR), value=-1).long()
+    rows = torch.where(rows < 0, C, rows)
+    numbers = 4 * rows + 2 * (rows % 2) + rows // 2 % 2
+    return ((numbers + (1 << 15)) % (1 << 16) - (1 << 15)).short().contiguous()
 
 
 def kernel_relations(tables: RelationTables, block: Any, choices: int) -> KernelRelations:

@@ -38,15 +38,18 @@ struct Made {
 template <int W> constexpr int SWAPPED = W % 64 == 0 ? 7 : W % 32 == 0 ? 3 : 1;
 template <int W> __device__ int place_in(int row, int chunk) { return row * W + 8 * (chunk ^ (row & SWAPPED<W>)); }
 
-// Columns of one of these matrices; its width is known when the kernel runs.
+// Columns of one of these matrices; its width is known when the kernel runs, or before that if all have the same.
+constexpr bool ALIKE = D == P && D == H;
 struct Columns {
-    int offset, width, swapped, first;
+    int offset, of_row, swapped, first;
     bool made;
     template <int W> __device__ static Columns of(int offset, int column, bool made) {
         return {offset, W, SWAPPED<W>, column / 8, made};
     }
+    __device__ int width() const { return ALIKE ? D : of_row; }
     __device__ unsigned short* at(Stage& s, Made& m, int row, int chunk) const {
-        return (made ? m.gates : s.sent) + offset + row * width + 8 * ((first + chunk) ^ (row & swapped));
+        const int changed = (first + chunk) ^ (row & (ALIKE ? SWAPPED<D> : swapped));
+        return (made ? m.gates : s.sent) + offset + row * width() + 8 * changed;
     }
 };
 
@@ -57,20 +60,29 @@ __device__ Columns columns_of(int part, bool own) {
     return Columns::of<H>(16 * part < P + H ? 0 : SPAN * H, (16 * part - P) % H, true);
 }
 
-// Neighbouring threads copy what is next to each other, and every one the same columns of all its rows.
-template <int W> __device__ void copy_rows(unsigned short* to, const unsigned short* from, long long first, long long rows) {
+// Where a block is: the first of its rows, and how many stages of these came before. To count costs less than to divide.
+struct Turn {
+    int first, step;
+    __device__ void next(int steps) {
+        if (++step < steps + 2) return;
+        step = 0;
+        first += blocks() * SPAN;
+    }
+};
+
+// Neighbouring threads copy what is next to each other, and every one the same columns of all its rows. Only `left` rows
+// are there; nothing is read of the others, which become zeros.
+template <int W> __device__ void copy_rows(unsigned short* to, const unsigned short* from, int left) {
     constexpr int GROUP = SWAPPED<W> + 1, AT_ONCE = 32 * SUM_WARPS / GROUP;
     const int row = thread() / GROUP, chunk = thread() % GROUP;
     to += place_in<W>(row, chunk);
-    from += (first + row) * W + 8 * chunk;
+    from += row * W + 8 * chunk;
     #pragma unroll
     for (int i = 0; i < (SPAN + AT_ONCE - 1) / AT_ONCE; i++)
-        if (AT_ONCE <= SPAN || row < SPAN) {
-            const bool there = first + row + i * AT_ONCE < rows;
+        if (AT_ONCE <= SPAN || row < SPAN)
             #pragma unroll
             for (int k = 0; k < W / 8; k += GROUP)
-                copy_later<16>(to + i * AT_ONCE * W + 8 * k, there ? from + (long long)i * AT_ONCE * W + 8 * k : from, there);
-        }
+                copy_later<16>(to + i * AT_ONCE * W + 8 * k, from + i * AT_ONCE * W + 8 * k, row + i * AT_ONCE < left);
 }
 
 // 16 rows and 16 columns, as a first factor of a product or, transposed, as a second one.
@@ -78,11 +90,8 @@ template <int W, bool transposed> __device__ void take(unsigned (&x)[4], const u
     load_parts(x, from + place_in<W>(row + lane % 16, column / 8 + lane / 16), transposed);
 }
 
-// Two summands that fit into bfloat16 make up a number, up to 2^-17 of it.
-__device__ unsigned in_two(float x, float y, bool rest) {
-    const unsigned whole = pack(x, y);
-    return rest ? pack(x - low_half(whole), y - high_half(whole)) : whole;
-}
+// Two summands that fit into bfloat16 make up a number, up to 2^-17 of it: `whole` and this one, of two numbers each.
+__device__ unsigned rest_of(float x, float y, unsigned whole) { return pack(x - low_half(whole), y - high_half(whole)); }
 
 // Of every block the sums, [OUT, D] and [D, H], of grad_own [OUT], of grad_moved [D], and in parts [128 / D, D] the states
 // times the gradients of their logits; the gradients of queries, [C, B, D] from rows b * C + c.
@@ -91,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
     const unsigned short* query, const float* grad_logits, const SumWeights* weights, unsigned short* grad_query, float* sums,
     int rows, int C, int steps
 ) {
-    constexpr int COLUMNS = D / 16, TILES_OF_WARP = (TILES * COLUMNS + SUM_WARPS - 1) / SUM_WARPS;
+    constexpr int COLUMNS = D / 16;
     Stage* stages = reinterpret_cast<Stage*>(shared_memory());
     Made* makes = reinterpret_cast<Made*>(stages + STAGES);
     const int warp = thread() / 32, lane = thread() % 32, g = lane / 4, t = lane % 4;
@@ -101,37 +110,33 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
     #pragma unroll
     for (int i = 0; i < PARTS_OF_WARP; i++) first[i] = columns_of(begin + i < end ? begin + i : end - 1, own);
     const Columns second = own ? Columns::of<D>(SPAN * (P + D), 0, false) : Columns::of<H>(2 * SPAN * H, 0, true);
-    // Products of a part with the second matrix, its sums over steps alone, and over rows as well.
-    float products[PARTS_OF_WARP][WIDEST / 8][4] = {}, over_steps[PARTS_OF_WARP][TILES][2][4] = {}, alone[PARTS_OF_WARP][2][2] = {};
-    float read[2][4] = {};
+    // Products of a part with the second matrix, its sums over steps alone (16 columns and 8 rows), and over rows as well.
+    float products[PARTS_OF_WARP][WIDEST / 8][4] = {}, over_steps[PARTS_OF_WARP][TILES][2][4] = {};
+    float alone[PARTS_OF_WARP][2] = {}, read[2][4] = {};
     const unsigned unit = unit_matrix(lane, ONE);
     const int units = warp % UNITS_APART, columns = warp % COLUMNS;  // 16 of each
 
     // What a choice sees is its state and its query: the states of all steps are multiplied, then the query by what has been
     // added up over steps. Stage `steps` brings the last states only, the one after it the query.
-    const int spans = (rows + SPAN - 1) / SPAN, mine = (spans - block() + blocks() - 1) / blocks(), all = mine * (steps + 2);
-    auto bring = [&](int number) {
-        if (number < all) {
-            Stage& to = stages[number % STAGES];
-            const int step = number % (steps + 2);
-            const long long first = (long long)(block() + number / (steps + 2) * blocks()) * SPAN;
-            const long long before = (long long)step * rows;
-            copy_rows<D>(to.seen, step <= steps ? states + before * D : query, first, rows);
+    auto bring = [&](Stage& to, const Turn& turn) {
+        const int left = rows - turn.first, step = turn.step;
+        if (left > 0) {
+            const long long first = (long long)step * rows + turn.first;
+            copy_rows<D>(to.seen, step <= steps ? states + first * D : query + (long long)turn.first * D, left);
             if (step < steps) {
-                copy_rows<P>(to.sent, sent + before * P, first, rows);
-                copy_rows<D>(to.moved, grad_moved + before * D, first, rows);
+                copy_rows<P>(to.sent, sent + first * P, left);
+                copy_rows<D>(to.moved, grad_moved + first * D, left);
+                const int row = 16 * (warp / UNITS_APART) + g;
+                const unsigned short* from = gate + (first + row) * 2 * H + 32 * units + 8 * t;
                 #pragma unroll
                 for (int i = 0; i < 2 * TIMES; i++) {
-                    const int row = 16 * (warp / UNITS_APART + i / 2 * ROWS_APART) + g + 8 * (i % 2);
-                    const bool there = row < SPAN && first + row < rows;
-                    const unsigned short* from = gate + (before + first + (there ? row : 0)) * 2 * H + 32 * units + 8 * t;
-                    copy_later<16>(&to.gate[i / 2][i % 2][thread()], from, there);
+                    const int after = 16 * (i / 2 * ROWS_APART) + 8 * (i % 2);
+                    const bool there = (TILES % ROWS_APART == 0 || row + after < SPAN) && row + after < left;
+                    copy_later<16>(&to.gate[i / 2][i % 2][thread()], from + after * 2 * H, there);
                 }
             }
-            if (thread() < SPAN && step && step <= steps) {
-                const bool there = first + thread() < rows;
-                copy_later<4>(to.of_logits + thread(), grad_logits + before - rows + (there ? first + thread() : 0), there);
-            }
+            if (thread() < SPAN && step && step <= steps)
+                copy_later<4>(to.of_logits + thread(), grad_logits + first - rows + thread(), thread() < left);
         }
         end_of_copies();
     };
@@ -140,14 +145,15 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
         for (int i = 0; i < TIMES; i++) {
             const int tile = warp / UNITS_APART + i * ROWS_APART;
             if (tile >= TILES) continue;
+            unsigned a[D / 16][4];  // all at once: a load and the product after it would wait for each other
+            #pragma unroll
+            for (int k = 0; k < D / 16; k++) take<D, false>(a[k], s.moved + 16 * tile * D, 0, 16 * k, lane);
             float back[2][4] = {};
             #pragma unroll
             for (int k = 0; k < D / 16; k++) {
-                unsigned a[4];
-                take<D, false>(a, s.moved, 16 * tile, 16 * k, lane);
                 const uint4 b = weights->state.v[k][units][lane];
-                mma(back[0], a[0], a[1], a[2], a[3], b.x, b.y);
-                mma(back[1], a[0], a[1], a[2], a[3], b.z, b.w);
+                mma(back[0], a[k][0], a[k][1], a[k][2], a[k][3], b.x, b.y);
+                mma(back[1], a[k][0], a[k][1], a[k][2], a[k][3], b.z, b.w);
             }
             #pragma unroll
             for (int r = 0; r < 2; r++) {
@@ -161,87 +167,112 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
             }
         }
     };
-    auto add = [&](int number, Stage& s, Made& now, Stage& then, Made& next) {
-        const int step = number % (steps + 2);
-        if (step < steps || (step > steps && own))
+    auto add = [&](const Turn& turn, Stage& s, Made& now, Stage& then, Made& next) {
+        const int step = turn.step;
+        if (step < steps || (step > steps && own)) {
+            const unsigned short *of_first[PARTS_OF_WARP], *of_second[WIDEST / 16];  // in the first tile
             #pragma unroll
-            for (int k = 0; k < TILES; k++) {
-                unsigned b[WIDEST / 16][4] = {};
+            for (int i = 0; i < PARTS_OF_WARP; i++)
+                of_first[i] = first[i].at(s, now, lane % 8 + lane / 16 * 8, lane / 8 % 2);
+            #pragma unroll
+            for (int n = 0; n < WIDEST / 16; n++) of_second[n] = second.at(s, now, lane % 16, 2 * n + lane / 16);
+            unsigned a[2][PARTS_OF_WARP][4], b[2][WIDEST / 16][4] = {};
+            auto load = [&](int k) {
                 #pragma unroll
                 for (int n = 0; n < WIDEST / 16; n++)
-                    if (16 * n < second.width)
-                        load_parts(b[n], second.at(s, now, 16 * k + lane % 16, 2 * n + lane / 16), true);
+                    if (16 * n < second.width()) load_parts(b[k % 2][n], of_second[n] + 16 * k * second.width(), true);
+                #pragma unroll
+                for (int i = 0; i < PARTS_OF_WARP; i++)
+                    load_parts(a[k % 2][i], of_first[i] + 16 * k * first[i].width(), true);
+            };
+            load(0);
+            #pragma unroll
+            for (int k = 0; k < TILES; k++) {
+                if (k + 1 < TILES) load(k + 1);  // it arrives during the products of this tile
                 #pragma unroll
                 for (int i = 0; i < PARTS_OF_WARP; i++) {
-                    unsigned a[4];
-                    load_parts(a, first[i].at(s, now, 16 * k + lane % 8 + lane / 16 * 8, lane / 8 % 2), true);
+                    const unsigned(&x)[4] = a[k % 2][i];
                     #pragma unroll
-                    for (int n = 0; n < WIDEST / 8; n++)
-                        mma(products[i][n], a[0], a[1], a[2], a[3], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
-                    // The same registers are a second factor: rows times columns of the part.
-                    mma(over_steps[i][k][0], unit, 0, 0, unit, a[0], a[2]);
-                    mma(over_steps[i][k][1], unit, 0, 0, unit, a[1], a[3]);
+                    for (int n = 0; n < WIDEST / 8; n++) {
+                        const unsigned* y = b[k % 2][n / 2] + n % 2 * 2;
+                        mma(products[i][n], x[0], x[1], x[2], x[3], y[0], y[1]);
+                    }
+                    mma(over_steps[i][k][0], x[0], x[1], x[2], x[3], unit, 0);
+                    mma(over_steps[i][k][1], x[0], x[1], x[2], x[3], 0, unit);
                 }
             }
+        }
         if (step == steps)  // the sums over steps take the place of what comes in no more
             #pragma unroll
             for (int i = 0; i < PARTS_OF_WARP * TILES * 4; i++) {
-                const int part = i / 4 / TILES, tile = i / 4 % TILES, n = i / 2 % 2, r = i % 2;
-                const float(&sum)[4] = over_steps[part][tile][n];
-                unsigned* to = reinterpret_cast<unsigned*>(first[part].at(then, next, 16 * tile + g + 8 * r, n)) + t;
-                if (own) *to = pack(sum[2 * r], sum[2 * r + 1]);
+                const int part = i / 4 / TILES, tile = i / 4 % TILES, n = i / 2 % 2, chunk = i % 2;
+                const float low = over_steps[part][tile][n][2 * chunk], high = over_steps[part][tile][n][2 * chunk + 1];
+                const unsigned both = pack(low, high);
                 #pragma unroll
-                for (int j = 0; j < 2; j++) alone[part][n][j] += sum[2 * r + j];
+                for (int j = 0; j < 2; j++)
+                    if (own) first[part].at(then, next, 16 * tile + 8 * n + 2 * t + j, chunk)[g] = both >> 16 * j;
+                alone[part][chunk] += low + high;
             }
-        if (step > steps)
-            #pragma unroll
-            for (int i = 0; i < PARTS_OF_WARP * TILES * 8; i++) over_steps[i / 8 / TILES][i / 8 % TILES][i / 4 % 2][i % 4] = 0.f;
-        #pragma unroll
-        for (int i = 0; i < TILES_OF_WARP; i++) {
-            const int tile = warp / COLUMNS + i * (SUM_WARPS / COLUMNS);
-            if (tile >= TILES) continue;
-            if (step && step <= steps) {  // the readout: the larger halves of the logits' gradients in row 0, the rests in row 1
+        if (step && step <= steps)  // the readout: the larger halves of the logits' gradients in rows 0 to 7, then the rests
+            #pragma unroll 1
+            for (int tile = warp / COLUMNS; tile < TILES; tile += SUM_WARPS / COLUMNS) {
                 const float* d = s.of_logits + 16 * tile + 2 * t;
-                const unsigned low = g < 2 ? in_two(d[0], d[1], g) : 0, high = g < 2 ? in_two(d[8], d[9], g) : 0;
+                const unsigned low = pack(d[0], d[1]), high = pack(d[8], d[9]);
+                const unsigned of_low = rest_of(d[0], d[1], low), of_high = rest_of(d[8], d[9], high);
                 unsigned b[4];
-                take<D, true>(b, s.seen, 16 * tile, 16 * columns, lane);
-                mma(read[0], low, 0, high, 0, b[0], b[1]);
-                mma(read[1], low, 0, high, 0, b[2], b[3]);
+                take<D, true>(b, s.seen + 16 * tile * D, 0, 16 * columns, lane);
+                mma(read[0], low, of_low, high, of_high, b[0], b[1]);
+                mma(read[1], low, of_low, high, of_high, b[2], b[3]);
             }
-            if (step <= steps) continue;
-            float asked[2][4] = {};
+        if (step > steps) {
+            #pragma unroll 1
+            for (int tile = warp / COLUMNS; tile < TILES; tile += SUM_WARPS / COLUMNS) {
+                float asked[2][4] = {};
+                #pragma unroll
+                for (int k = 0; k < OUT; k += 16) {
+                    unsigned a[4];
+                    if (k < P) take<P, false>(a, s.sent, 16 * tile, k, lane);
+                    else take<H, false>(a, k < P + H ? now.gates : now.values, 16 * tile, (k - P) % H, lane);
+                    const uint4 b = weights->own.v[k / 16][columns][lane];
+                    mma(asked[0], a[0], a[1], a[2], a[3], b.x, b.y);
+                    mma(asked[1], a[0], a[1], a[2], a[3], b.z, b.w);
+                }
+                #pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const int row = turn.first + 16 * tile + g + 8 * r;
+                    const long long to = (long long)(row % C) * (rows / C) + row / C;
+                    const unsigned low = pack(asked[0][2 * r], asked[0][2 * r + 1]);
+                    const unsigned high = pack(asked[1][2 * r], asked[1][2 * r + 1]);
+                    if (row < rows)
+                        *reinterpret_cast<uint2*>(grad_query + to * D + column<D>(2 * columns, t, 0)) = make_uint2(low, high);
+                }
+            }
             #pragma unroll
-            for (int k = 0; k < OUT; k += 16) {
-                unsigned a[4];
-                if (k < P) take<P, false>(a, s.sent, 16 * tile, k, lane);
-                else take<H, false>(a, k < P + H ? now.gates : now.values, 16 * tile, (k - P) % H, lane);
-                const uint4 b = weights->own.v[k / 16][columns][lane];
-                mma(asked[0], a[0], a[1], a[2], a[3], b.x, b.y);
-                mma(asked[1], a[0], a[1], a[2], a[3], b.z, b.w);
-            }
-            #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int row = (block() + number / (steps + 2) * blocks()) * SPAN + 16 * tile + g + 8 * r;
-                const long long to = (long long)(row % C) * (rows / C) + row / C;
-                if (row < rows)
-                    *reinterpret_cast<uint2*>(grad_query + to * D + column<D>(2 * columns, t, 0)) =
-                        make_uint2(pack(asked[0][2 * r], asked[0][2 * r + 1]), pack(asked[1][2 * r], asked[1][2 * r + 1]));
-            }
+            for (int i = 0; i < PARTS_OF_WARP * TILES * 8; i++)
+                over_steps[i / 8 / TILES][i / 8 % TILES][i / 4 % 2][i % 4] = 0.f;
         }
     };
+    Turn now = {block() * SPAN, -1}, then = {block() * SPAN, 0}, ahead = then;
     #pragma unroll 1
-    for (int i = 0; i < STAGES - 2; i++) bring(i);
-    for (int number = -1; number < all; number++) {
+    for (int i = 0; i < STAGES - 2; i++) {
+        bring(stages[i], ahead);
+        ahead.next(steps);
+    }
+    #pragma unroll 1
+    for (unsigned number = 0; now.first < rows; number++) {  // of the stage that comes `then`
         wait_for_copies<STAGES - 3>();
         synchronise();
-        bring(number + STAGES - 1);
-        Stage& then = stages[(number + 1) % STAGES];
-        Made& now = makes[(number + 1) % 2 ^ 1], &next = makes[(number + 1) % 2];
+        bring(stages[(number + STAGES - 2) % STAGES], ahead);
+        Stage &before = stages[(number + STAGES - 1) % STAGES], &after = stages[number % STAGES];
+        Made &made = makes[number % 2 ^ 1], &next = makes[number % 2];
         // Half of the warps make units first and the other half last, so that not all of them need the same at once.
-        const bool more = number + 1 < all && (number + 1) % (steps + 2) < steps, early = warp < SUM_WARPS / 2;
-        if (more && early) make(then, next);
-        if (number >= 0) add(number, stages[number % STAGES], now, then, next);
-        if (more && !early) make(then, next);
+        const bool more = then.first < rows && then.step < steps, early = warp < SUM_WARPS / 2;
+        if (more && early) make(after, next);
+        if (now.step >= 0) add(now, before, made, after, next);
+        if (more && !early) make(after, next);
+        now = then;
+        then.next(steps);
+        ahead.next(steps);
     }
     float* to = sums + (long long)block() * (OUT * D + D * H + OUT + D + SUM_WARPS / COLUMNS * D);
     float* of_rows = to + OUT * D + D * H;
@@ -251,21 +282,23 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS, 1) weight_sums(
         float* at = to + (own ? before * D : OUT * D + (before - OUT) * H);
         const int N = own ? D : H;
         #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            float sum = alone[i][j / 2][j % 2];
-            #pragma unroll
-            for (int mask = 4; mask < 32; mask *= 2) sum += across(sum, mask);
-            if (begin + i < end && g == 0) of_rows[before + 8 * (j / 2) + 2 * t + j % 2] = sum;
+        for (int r = 0; r < 2; r++) {
+            float sum = alone[i][r];
+            sum += across(sum, 1);
+            sum += across(sum, 2);
+            if (begin + i < end && t == 0) of_rows[before + g + 8 * r] = sum;
             #pragma unroll
             for (int n = 0; n < WIDEST / 8; n++)
-                if (begin + i < end && 8 * n < N) at[(g + 8 * (j / 2)) * N + 8 * n + 2 * t + j % 2] = products[i][n][j];
+                #pragma unroll
+                for (int j = 0; j < 2; j++)
+                    if (begin + i < end && 8 * n < N) at[(g + 8 * r) * N + 8 * n + 2 * t + j] = products[i][n][2 * r + j];
         }
     }
     #pragma unroll
     for (int n = 0; n < 2; n++)
         #pragma unroll
         for (int j = 0; j < 2; j++) {
-            const float sum = read[n][j] + across(read[n][j], 4);
+            const float sum = read[n][j] + read[n][2 + j];
             if (g == 0) of_rows[OUT + D + warp / COLUMNS * D + 16 * columns + 8 * n + 2 * t + j] = sum;
         }
 }
