@@ -5,13 +5,21 @@ metrics. Both are measured in one run.
 
     python benchmarks/training.py --data data                    # one CPU thread, small batches
     python benchmarks/training.py --data data --device cuda      # float16 NLM, bfloat16 RRN, captured
+
+With --before, the training of recipes is compared with that of another revision instead, both in one run:
+
+    git worktree add ../before REVISION
+    python benchmarks/training.py --device cuda --recipes sudoku/minloss/equivariant --before ../before/src
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -42,14 +50,14 @@ def bare_rate(name: str, batch: int, device: str, repeats: int) -> float:
     return batch / statistics.median(seconds(step, device) for _ in range(repeats))
 
 
-def training_rate(name: str, batch: int, device: str, data: Path, repeats: int) -> float:
+def training_rate(name: str, batch: int | None, device: str, data: Path, repeats: int) -> float:
     """Return the queries/s between lines of metrics, without the first one, which includes compiling and capturing."""
     settings = recipe(name)
     updates = 6 * repeats
     settings = replace(
         settings,
         device=device,
-        first=replace(settings.first, updates=updates, batch=batch),
+        first=replace(settings.first, updates=updates, batch=batch or settings.first.batch),
         evaluate_every=updates,
         log_every=repeats,
         dev_queries=10,
@@ -61,16 +69,39 @@ def training_rate(name: str, batch: int, device: str, data: Path, repeats: int) 
     return statistics.median([line["queries_per_second"] for line in lines if line["kind"] == "train"][1:])
 
 
+def compare(names: list[str], before: str, given: list[str]) -> None:
+    """Print the queries/s of recipes with these sources and with those in another folder; each in its own process."""
+    print(f"{'recipe':<36}{'before, queries/s':>19}{'now, queries/s':>19}{'ratio':>8}")
+    for name in names:
+        rates = []
+        for source in (before, str(Path(__file__).parents[1] / "src")):
+            environment = {**os.environ, "PYTHONPATH": os.path.abspath(source)}
+            command = [sys.executable, __file__, *given, "--rate", name]
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+            rates.append(float(done.stdout.split()[-1]))
+        print(f"{name:<36}{rates[0]:>19,.1f}{rates[1]:>19,.1f}{rates[1] / rates[0]:>8.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data; built if missing")
     parser.add_argument("--repeats", type=int, help="steps in a row (20 on a GPU, 2 on a CPU)")
+    parser.add_argument("--before", metavar="SRC", help="compare recipes with the sources in this folder")
+    parser.add_argument("--recipes", nargs="+", default=["sudoku/minloss/equivariant"], help="what --before compares")
+    parser.add_argument("--rate", metavar="RECIPE", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     device = arguments.device
     if device == "cpu":
         torch.set_num_threads(1)
     repeats = arguments.repeats or (20 if device == "cuda" else 2)
+    if arguments.rate:
+        print(training_rate(arguments.rate, None, device, arguments.data, repeats))
+        return
+    if arguments.before:
+        given = ["--device", device, "--data", str(arguments.data), "--repeats", str(repeats)]
+        compare(arguments.recipes, arguments.before, given)
+        return
     print(f"{'recipe':<18}{'batch':>6}{'bare step, queries/s':>22}{'training, queries/s':>21}{'ratio':>8}")
     for name, batch in SIZES[device]:
         bare = bare_rate(name, batch, device, repeats)
