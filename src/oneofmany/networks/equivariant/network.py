@@ -110,11 +110,11 @@ class EquivariantNetwork(TaskNetwork):
         embedded = self.embed(torch.stack(features, -1).to(self.embed.weight.dtype))
 
         # Inside, choices come first ([C, B, ..]); outside, queries come first, as everywhere.
-        inner = embedded.clone() if state is None else state.transpose(0, 1).contiguous()
+        # Under autocast products are in 16 bits, but the state that accumulates them stays float32.
+        dtype = self.embed.weight.dtype
+        inner = embedded.to(dtype, copy=True) if state is None else state.to(dtype).transpose(0, 1).contiguous()
         if not tables.shared:  # the choices of all queries, one after the other: [B * C, 1, ..]
             embedded, inner = (x.transpose(0, 1).flatten(0, 1)[:, None] for x in (embedded, inner))
-        # Under autocast products are in 16 bits, but the state that accumulates them stays float32.
-        inner = inner.to(self.embed.weight.dtype)
         logits, inner = run_steps(self.step, inner, embedded, tables, relations, steps, every_step)
         if not tables.shared:
             logits = logits.view(len(logits), len(batch), -1).mT
