@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from oneofmany.evaluation.record import Record
 from oneofmany.evaluation.statistics import SeedSummary
 from oneofmany.pictures.themes import Chart, Theme
 from oneofmany.report.cells import Runs, commands, count_cell, training_cell
@@ -31,9 +32,9 @@ HALVES = {
     ("nqueens", GIVEN): Half(("equivariant",), ("nqueens-test",)),
     ("nqueens", LEARNED): Half(("transformer",), ("nqueens-same-size-test",)),
     ("futoshiki", GIVEN): Half(("equivariant",), ("futoshiki-same-size-test", "futoshiki-test")),
-    ("futoshiki", LEARNED): Half(("transformer",), ("futoshiki-same-size-test",)),
+    ("futoshiki", LEARNED): Half(("transformer", "transformer/augmented"), ("futoshiki-same-size-test",)),
     ("sudoku", GIVEN): Half(("equivariant", "equivariant/alike"), ("sudoku-test",)),
-    ("sudoku", LEARNED): Half(("transformer",), ("sudoku-test",)),
+    ("sudoku", LEARNED): Half(("transformer", "transformer/augmented"), ("sudoku-test",)),
 }
 """(task, whether its rules are given) -> where its runs are."""
 TITLES = {GIVEN: "given (our network)", LEARNED: "not given (Transformer)"}
@@ -61,6 +62,11 @@ def measured_tasks(grid: Grid) -> dict[str, dict[str, dict[str, Runs]]]:
     return {task: halves for task, halves in found.items() if LEARNED in halves}
 
 
+def title(rules: str, record: Record) -> str:
+    """Whether the rules are given, to which network, and whether it was told about the task's symmetries."""
+    return TITLES[rules].replace(")", ", symmetries in training)" if record.settings.get("augment") else ")")
+
+
 def given_rules(grid: Grid) -> Table:
     """Accuracy of every objective with given rules and without."""
     rows = []
@@ -68,7 +74,7 @@ def given_rules(grid: Grid) -> Table:
         for rules, of in halves.items():
             for name, runs in of.items():
                 records, about = [record for record, _ in runs], runs[0][1].data
-                row = [Cell(name_of(task)), Cell(TITLES[rules]), Cell(name_of(name), objective=name)]
+                row = [Cell(name_of(task)), Cell(title(rules, records[0])), Cell(name_of(name), objective=name)]
                 row += [Cell(f"{about.name} ({about.size}x{about.size})"), *accuracy_cells(runs)]
                 row += [updates_cell(records), count_cell(len(runs))]
                 rows.append((*row, training_cell(records)))

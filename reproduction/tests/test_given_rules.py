@@ -69,6 +69,13 @@ def test_the_spread_is_the_best_minus_the_worst_objective():
     assert text.endswith("(figures/given-rules.svg)")
 
 
+def test_the_table_says_that_a_network_was_told_about_symmetries():
+    made = runs("sudoku", "transformer/augmented", "sudoku-test", MADE_UP)
+    told = [replace(record, settings={**record.settings, "augment": True}) for record in made]
+    rows = given_rules(Grid.of(told)).rows
+    assert {row[1].text for row in rows} == {"not given (Transformer, symmetries in training)"}
+
+
 def test_only_objectives_of_both_halves_are_compared():
     some = {name: MADE_UP[name] for name in ("random", "minloss", "iexplr")}
     text = given_rules_answer(Grid.of([*without_rules("sudoku", some), *with_rules("sudoku")]))
