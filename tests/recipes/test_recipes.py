@@ -210,7 +210,7 @@ def test_the_grids_are_whole():
 def test_a_network_that_knows_one_size_gets_one_size():
     """And boards of the size of dev are of another split: ``nqueens-train`` has all of its size."""
     shown = [name for name, own in recipes().items() if own.network.kind == "transformer" and any(data_of(name))]
-    assert len(shown) == 28
+    assert len(shown) == 42
     for name in shown:
         train, dev = data_of(name)
         sizes = {NAMED[data].args[0] for data in (train, dev)}

@@ -35,6 +35,7 @@ FOLDED = {
     "*/*/table-2/*": "controls of Table 2",
     "*/*/equivariant/*": "experiments with our network",
     "*/*/equivariant-checker/*": "experiments with the checker",
+    "*/*/transformer/*": "Transformers that know symmetries",
     "sequences/*/*cmudict*": "an encoder-decoder on CMUdict",
     "sequences/*/ctc/*cmudict*": "CTC on CMUdict",
     "nqueens/*/small*": "small boards, with and without rules",
