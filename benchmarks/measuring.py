@@ -1,5 +1,8 @@
-"""Tools of the benchmarks: time, peak memory, a step as a CUDA graph."""
+"""Tools of the benchmarks: time, peak memory, a step as a CUDA graph, sources of another revision."""
 
+import os
+import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable
@@ -13,6 +16,14 @@ from torch.utils._pytree import tree_leaves
 
 Step = Callable[[], object]
 Result = TypeVar("Result")
+
+
+def numbers_from(source: str | Path, script: str, *arguments: str) -> list[float]:
+    """Return the numbers in the last line that a script prints in a process with the sources in this folder."""
+    environment = {**os.environ, "PYTHONPATH": os.path.abspath(source)}
+    command = [sys.executable, script, *arguments]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return [float(number) for number in done.stdout.splitlines()[-1].split()]
 
 
 def captured(step: Step) -> Step:

@@ -15,10 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -28,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from measuring import Step, captured
+from measuring import Step, captured, numbers_from
 from oneofmany.networks.equivariant import EquivariantNetwork
 from oneofmany.networks.equivariant import steps as equivariant_steps
 from oneofmany.problems import Batch, Problem, nqueens, sudoku
@@ -178,11 +175,7 @@ def measure(problem: Problem, B: int, width: int, steps: int, device: str, varia
 def measure_before(source: str, problem: Problem, B: int, width: int, steps: int, variant: str) -> tuple[float, float]:
     """As ``measure`` on a GPU, in a process with the sources of another revision."""
     arguments = ["--measure", problem.task, str(problem.size), str(B), str(width), str(steps), variant]
-    environment = {**os.environ, "PYTHONPATH": os.path.abspath(source)}
-    done = subprocess.run(
-        [sys.executable, __file__, *arguments], env=environment, capture_output=True, text=True, check=True
-    )
-    took, memory = map(float, done.stdout.split()[-2:])
+    took, memory = numbers_from(source, __file__, *arguments)
     return took, memory
 
 

@@ -16,10 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +25,7 @@ import torch
 
 import networks_nlm
 import networks_rrn
-from measuring import Step, seconds
+from measuring import Step, numbers_from, seconds
 from oneofmany.data.benchmark import find_benchmark
 from oneofmany.recipes import data_of, recipe
 from oneofmany.training import train
@@ -73,12 +70,8 @@ def compare(names: list[str], before: str, given: list[str]) -> None:
     """Print the queries/s of recipes with these sources and with those in another folder; each in its own process."""
     print(f"{'recipe':<36}{'before, queries/s':>19}{'now, queries/s':>19}{'ratio':>8}")
     for name in names:
-        rates = []
-        for source in (before, str(Path(__file__).parents[1] / "src")):
-            environment = {**os.environ, "PYTHONPATH": os.path.abspath(source)}
-            command = [sys.executable, __file__, *given, "--rate", name]
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-            rates.append(float(done.stdout.split()[-1]))
+        sources = before, Path(__file__).parents[1] / "src"
+        rates = [numbers_from(source, __file__, *given, "--rate", name)[0] for source in sources]
         print(f"{name:<36}{rates[0]:>19,.1f}{rates[1]:>19,.1f}{rates[1] / rates[0]:>8.2f}", flush=True)
 
 

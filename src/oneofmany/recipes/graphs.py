@@ -10,6 +10,8 @@ has the rules instead of listed solutions, so nothing is revealed. None of them 
 
 from __future__ import annotations
 
+from typing import Any
+
 from oneofmany.recipes.base import Recipe
 from oneofmany.recipes.hard import LONGER
 from oneofmany.recipes.ours import ours, small
@@ -50,18 +52,14 @@ def graph_recipes() -> list[Recipe]:
         longer = {"first.updates": settings.first.updates * LONG // SHORT, "evaluate_every": LONG // 10}
         longer |= {"second.updates": settings.second.updates * LONG // SHORT} if two_phases else {}
         longer |= {"first.batch": 64, "second.batch": 64}
-        found += [
-            usual,
-            usual.changed("5-colours", train=f"{TASK}-5-small-train", dev=f"{TASK}-5-small-dev"),
-            usual.changed("all-sizes", longer, train=f"{TASK}-3-train", dev=f"{TASK}-3-dev"),
-            usual.changed("all-sizes-5-colours", longer, train=f"{TASK}-5-train", dev=f"{TASK}-5-dev"),
-        ]
+        variants: dict[str, dict[str, Any]] = {"all-sizes": longer}
         if settings.objective in CHOOSING:
             # As for hard Sudokus, fewer queries are made easier.
-            longer |= LONGER | {"reveal": 0.3}
-            found += [
-                usual.changed("long", longer, train=f"{TASK}-3-train", dev=f"{TASK}-3-dev"),
-                usual.changed("long-5-colours", longer, train=f"{TASK}-5-train", dev=f"{TASK}-5-dev"),
-            ]
+            variants["long"] = longer | LONGER | {"reveal": 0.3}
+        found += [usual, usual.changed("5-colours", train=f"{TASK}-5-small-train", dev=f"{TASK}-5-small-dev")]
+        for name, fields in variants.items():
+            for colours, suffix in ((3, ""), (5, "-5-colours")):
+                train, dev = (f"{TASK}-{colours}-{part}" for part in ("train", "dev"))
+                found.append(usual.changed(f"{name}{suffix}", fields, train=train, dev=dev))
     tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
     return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]
