@@ -160,7 +160,7 @@ CLAIMS = {
         recipe(f"sudoku/{objective}/equivariant").spare_settled for objective in CHOOSING
     ),
     # colouring.md, hard-sudokus.md
-    "and `equivariant-checker` also learns from valid answers that are not listed": lambda: both("colouring"),
+    "`equivariant-checker` also learns from valid answers that are not listed": lambda: both("colouring"),
     "`sudoku-hard/OBJECTIVE/equivariant-checker` trains with it": lambda: both("sudoku-hard"),
     "without the checker in training or test, `sudoku-hard/minloss/equivariant` answers": lambda: none(
         "sudoku-hard/minloss/equivariant"

@@ -1,11 +1,11 @@
 """Recipes of our network for graph colouring.
 
 ``colouring/OBJECTIVE/equivariant`` trains on the benchmark's graphs of 16 and 32 nodes with 3 colours, with the same
-short budget for all objectives. ``.../5-colours``, ``.../all-sizes`` and ``.../all-sizes-5-colours`` change the data,
-``.../long`` and ``.../long-5-colours`` also have the longer trajectories of hard Sudokus;
-``colouring/OBJECTIVE/equivariant-checker`` also learns from valid answers that are not listed, and
-``colouring/OBJECTIVE/tiny`` takes about a minute on two CPU cores. ``colouring/rules/equivariant`` is the baseline that
-has the rules instead of listed solutions, so nothing is revealed. None of them was tuned.
+short budget for all objectives. ``.../5-colours``, ``.../all-sizes`` and ``.../all-sizes-5-colours`` change the data.
+``.../long`` and ``.../long-5-colours`` train on graphs of up to 64 nodes with the longer trajectories of hard Sudokus,
+and choose on graphs of all sizes. ``colouring/OBJECTIVE/equivariant-checker`` also learns from valid answers that are
+not listed, and ``colouring/OBJECTIVE/tiny`` takes about a minute on two CPU cores. ``colouring/rules/equivariant`` is
+the baseline that has the rules instead of listed solutions, so nothing is revealed. None of them was tuned.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from oneofmany.recipes.ours import ours, small
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
 
 TASK = "colouring"
-SHORT, LONG = 3_000, 12_000
-"""Updates on graphs of up to 32 nodes, and on graphs of all sizes."""
+SHORT, MEDIUM, LONG = 3_000, 6_000, 12_000
+"""Updates on graphs of up to 32 nodes, of up to 64 nodes, and of all sizes."""
 
 
 def equivariant(objective: ObjectiveName, *, checker: bool = False) -> Settings:
@@ -40,6 +40,13 @@ def _with_data(settings: Settings, colours: int, sizes: str) -> Recipe:
     return Recipe(settings, f"{TASK}-{colours}{sizes}-train", f"{TASK}-{colours}{sizes}-dev")
 
 
+def _longer(settings: Settings, updates: int, batch: int) -> dict[str, Any]:
+    """The fields for a longer budget, which pre-trainings and the second phase share as they share the short one."""
+    fields = {"first.updates": settings.first.updates * updates // SHORT, "evaluate_every": updates // 10}
+    fields |= {"second.updates": settings.second.updates * updates // SHORT} if settings.second.updates else {}
+    return fields | {"first.batch": batch, "second.batch": batch}
+
+
 def graph_recipes() -> list[Recipe]:
     """All recipes for graph colouring."""
     found = []
@@ -47,19 +54,15 @@ def graph_recipes() -> list[Recipe]:
     every += [equivariant(objective, checker=True) for objective in CHOOSING]
     for settings in every:
         usual = _with_data(settings, 3, "-small")
-        two_phases = settings.second.updates > 0
-        # Pre-trainings and the second phase share the longer budget as they share the short one.
-        longer = {"first.updates": settings.first.updates * LONG // SHORT, "evaluate_every": LONG // 10}
-        longer |= {"second.updates": settings.second.updates * LONG // SHORT} if two_phases else {}
-        longer |= {"first.batch": 64, "second.batch": 64}
-        variants: dict[str, dict[str, Any]] = {"all-sizes": longer}
+        # Of every variant the fields, and the sizes of the graphs in the training data.
+        variants: dict[str, tuple[dict[str, Any], str]] = {"all-sizes": (_longer(settings, LONG, 64), "")}
         if settings.objective in CHOOSING:
             # As for hard Sudokus, fewer queries are made easier.
-            variants["long"] = longer | LONGER | {"reveal": 0.3}
+            variants["long"] = (_longer(settings, MEDIUM, 128) | LONGER | {"reveal": 0.3}, "-medium")
         found += [usual, usual.changed("5-colours", train=f"{TASK}-5-small-train", dev=f"{TASK}-5-small-dev")]
-        for name, fields in variants.items():
+        for name, (fields, sizes) in variants.items():
             for colours, suffix in ((3, ""), (5, "-5-colours")):
-                train, dev = (f"{TASK}-{colours}-{part}" for part in ("train", "dev"))
+                train, dev = f"{TASK}-{colours}{sizes}-train", f"{TASK}-{colours}-dev"
                 found.append(usual.changed(f"{name}{suffix}", fields, train=train, dev=dev))
     tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
     return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]
