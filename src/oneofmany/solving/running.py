@@ -70,11 +70,10 @@ def engine_of(saved: Saved) -> CpuNetwork | None:
     import torch
 
     from oneofmany.networks.equivariant import EquivariantNetwork
+    from oneofmany.networks.equivariant.steps import is_plain
 
     network = saved.network
-    if type(network) is not EquivariantNetwork or "forward" in vars(network):  # a network whose formulas were changed
-        return None
-    if any(one._forward_hooks or one._forward_pre_hooks for one in network.modules()):
+    if type(network) is not EquivariantNetwork or not is_plain(network):
         return None
     tensors = network.state_dict()
     if any(one.device.type != "cpu" or one.dtype != torch.float32 for one in tensors.values()):

@@ -288,6 +288,7 @@ def _build(batch: Batch, relations_as_rules: bool) -> RuleTables:
         spans([len(part) for part in parts], widths),
         None if prepared.sums is None else prepared.sums.tables(rows, B),
         shared=False,
+        blocks=B,
     )
 
 

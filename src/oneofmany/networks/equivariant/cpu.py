@@ -63,7 +63,10 @@ class CpuNetwork:
     ) -> None:
         self.kinds, self.sums, self.steps, self._trained = tuple(kinds), tuple(sums), steps, trained
         self.inequalities: Inequalities = inequalities
-        self.layers = Layers(tensors, self.kinds, relation_kind, inequalities, self.sums)
+        of_step = {name.removeprefix("step."): array for name, array in tensors.items() if name.startswith("step.")}
+        self.layers = Layers(of_step, self.kinds, relation_kind, self.sums)
+        self.embed = np.ascontiguousarray(tensors["embed.weight"].T, np.float32)
+        self.embed_bias = np.ascontiguousarray(tensors["embed.bias"], np.float32)
 
     @classmethod
     def of(cls, weights: Weights) -> CpuNetwork:
@@ -72,9 +75,10 @@ class CpuNetwork:
         if settings.kind != "equivariant" or isinstance(problem, SequenceProblem):
             raise ValueError(f"kind: expected an equivariant network, got {settings.kind!r}")
         kinds, relation_kind = used_kinds(problem, settings.inequalities)
-        hidden = settings.hidden or settings.width
         sums, width = sum_kinds(problem), settings.width
-        check_shapes(weights.tensors, shapes(width, width, hidden, len(kinds), settings.inequalities, len(sums)))
+        own = shapes(width, width, settings.hidden or width, len(kinds), len(sums))
+        embedding = {"embed.weight": (width, 4 if settings.inequalities == "flags" else 2), "embed.bias": (width,)}
+        check_shapes(weights.tensors, {f"step.{name}": shape for name, shape in own.items()} | embedding)
         return cls(
             weights.tensors,
             kinds=kinds,
@@ -132,8 +136,7 @@ class CpuNetwork:
         C = made_of.choices
         made = Logits(np.empty((B, C), np.float32), np.empty((B, C), np.float32), np.zeros(B, np.int64))
         ordered = relations if problems[0].relation == "<" else None
-        flags = self.inequalities == "flags"
-        features = Features(made_of.values, np.asarray(queries), ordered, noise, flags, structure)
+        features = Features(made_of.values, np.asarray(queries), ordered, noise, self.embed, self.embed_bias, structure)
 
         def part(rows: range) -> None:
             Work(self.layers, made_of, features, len(rows)).answer(rows, steps, patience, made, stop)

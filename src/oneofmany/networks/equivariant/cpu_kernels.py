@@ -16,10 +16,10 @@ from oneofmany.compiled import njit
 AT_ONCE = 4
 """A choice gathers the answers of this many rules at a time: the columns of its table are a multiple of it."""
 
-_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 
-@_compiled
+@compiled
 def pool(out, at, every, all_sizes, first, stride, bias, pooled, slots, C, P):
     """The two largest over each rule's choices, plus the bias: pooled [rows, 2P]. The second of a single one is 0."""
     for q in range(slots):
@@ -55,7 +55,7 @@ def pool(out, at, every, all_sizes, first, stride, bias, pooled, slots, C, P):
                 second[p] += bias[p]
 
 
-@_compiled
+@compiled
 def pool_relations(out, relations, bias, pooled, slots, C, V, P):
     """The two largest over {a >= d} + {b <= d} for each relation a < b and value d: pooled [slots * M * V, 2P]."""
     M = relations.shape[1]
@@ -88,7 +88,7 @@ def pool_relations(out, relations, bias, pooled, slots, C, V, P):
                     rows[d, p] = max(rows[d, p], largest[p]) + bias[p]
 
 
-@_compiled
+@compiled
 def spread_relations(answers, relations, out, slots, C, V, P):
     """Add the answers [slots * M * V, 2H], divided by V: choice (a, v) is in the rules d <= v, (b, v) in d >= v."""
     M, H2 = relations.shape[1], answers.shape[1]
@@ -115,7 +115,7 @@ def spread_relations(answers, relations, out, slots, C, V, P):
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _sigmoid(x):
+def sigmoid(x):
     """(1 + tanh(x / 2)) / 2 by a rational function with coefficients of float32: within 3e-7, and it vectorises."""
     y = min(max(x * np.float32(0.5), np.float32(-7.90531110763549805)), np.float32(7.90531110763549805))
     z = y * y
@@ -133,7 +133,7 @@ def _sigmoid(x):
     return np.float32(0.5) + np.float32(0.5) * (y * over / under)
 
 
-@_compiled
+@compiled
 def gate(out, answers, at, every, weights, first, stride, bias, hidden, slots, C, P, H):
     """Add the answers of each choice's rules to its own part, and open the gate: hidden [rows, H]."""
     nothing = np.zeros(2 * H, np.float32)
@@ -150,10 +150,10 @@ def gate(out, answers, at, every, weights, first, stride, bias, hidden, slots, C
                 for i in range(2 * H):
                     own[i] += once[i] + k * a[i] + l * b[i] + m * d[i] + n * e[i]
             for i in range(H):
-                gated[i] = own[i] * _sigmoid(own[i]) * own[H + i]
+                gated[i] = own[i] * sigmoid(own[i]) * own[H + i]
 
 
-@_compiled
+@compiled
 def weigh(logits, at, rules, first, variable, weights, share, low, high, kind, told, said, out, slots, C, V, P):
     """Add what rules with weights and bounds tell the choices (``sums``) to their own part of ``out``.
 
@@ -198,9 +198,9 @@ def weigh(logits, at, rules, first, variable, weights, share, low, high, kind, t
                     own[i] += t * a[i] + u * b[i] + w * d[i] + x * e[i] + y * f[i]
 
 
-@_compiled
-def update(state, change, bias, query, x, readout, logits, answers, changed, slots, C, V, D):
-    """Normalise state + change, read the logits [slots, C], and note which queries' answers [slots, R] changed."""
+@compiled
+def normalise(state, change, bias, query, x, readout, logits, slots, C, D):
+    """Normalise state + change, add the query for the next step (``x``), and read the logits [slots, C]."""
     for q in range(slots):
         for c in range(C):
             row, moved, asked, seen = state[q * C + c], change[q * C + c], query[q * C + c], x[q * C + c]
@@ -219,7 +219,13 @@ def update(state, change, bias, query, x, readout, logits, answers, changed, slo
                 seen[i] = row[i] + asked[i]
                 logit += row[i] * readout[i]
             logits[q, c] = logit
-        for r in range(C // V):
+
+
+@compiled
+def watch(logits, answers, changed, slots, R, V):
+    """Note which queries' answers [slots, R] have changed."""
+    for q in range(slots):
+        for r in range(R):
             taken = 0
             for v in range(1, V):
                 if logits[q, r * V + v] > logits[q, r * V + taken]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oneofmany.networks.equivariant.cpu_tables import Tables
+from oneofmany.networks.equivariant.cpu_tables import RuleRows, Tables
 from oneofmany.networks.equivariant.rules import FEATURES
-from oneofmany.networks.settings import Inequalities
 
 BLOCK = 12
 """Rows of one matrix product. BLAS runs a product this small in one thread, at its full speed."""
@@ -34,43 +33,39 @@ class Logits:
 
 
 class Layers:
-    """The weights as the products take them, from the arrays of ``EquivariantNetwork.state_dict()``."""
+    """The weights of a step as the products take them, from the arrays of ``Step.state_dict()``."""
 
     def __init__(
         self,
         tensors: Mapping[str, np.ndarray],
         kinds: Sequence[str],
         relation_kind: str | None,
-        inequalities: Inequalities,
         sums: Sequence[str] = (),
     ) -> None:
         given = {name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()}
-        D, H = given["step.block.update.weight"].shape
-        P = given["step.block.rule"].shape[1] // 2
-        check_shapes(given, shapes(D, P, H, len(kinds), inequalities, len(sums)))
+        D, H = given["block.update.weight"].shape
+        P = given["block.rule"].shape[1] // 2
+        check_shapes(given, shapes(D, P, H, len(kinds), len(sums)))
         self.width, self.pooled, self.hidden = D, P, H
-        self.embed, self.embed_bias = np.ascontiguousarray(given["embed.weight"].T), given["embed.bias"]
-        self.choice = np.ascontiguousarray(given["step.block.choice.weight"].T)
-        self.spoken_bias, self.own_bias = (part.copy() for part in np.split(given["step.block.choice.bias"], [P]))
-        self.rule = dict(zip(kinds, given["step.block.rule"], strict=True))
-        self.sum = dict(zip(sums, given["step.block.sum"], strict=True)) if sums else {}
+        self.choice = np.ascontiguousarray(given["block.choice.weight"].T)
+        self.spoken_bias, self.own_bias = (part.copy() for part in np.split(given["block.choice.bias"], [P]))
+        self.rule = dict(zip(kinds, given["block.rule"], strict=True))
+        self.sum = dict(zip(sums, given["block.sum"], strict=True)) if sums else {}
         self.related = None if relation_kind is None else self.rule[relation_kind]
-        self.update = np.ascontiguousarray(given["step.block.update.weight"].T)
-        self.update_bias, self.readout = given["step.block.update.bias"], given["step.readout"]
+        self.update = np.ascontiguousarray(given["block.update.weight"].T)
+        self.update_bias, self.readout = given["block.update.bias"], given["readout"]
 
 
-def shapes(D: int, P: int, H: int, kinds: int, inequalities: Inequalities, sums: int = 0) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors of a network of these widths and numbers of kinds."""
-    of_sums = {"step.block.sum": (sums, FEATURES, 2 * H)} if sums else {}
+def shapes(D: int, P: int, H: int, kinds: int, sums: int = 0) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors of a step of these widths and numbers of kinds."""
+    of_sums = {"block.sum": (sums, FEATURES, 2 * H)} if sums else {}
     return of_sums | {
-        "embed.weight": (D, 4 if inequalities == "flags" else 2),
-        "embed.bias": (D,),
-        "step.block.choice.weight": (P + 2 * H, D),
-        "step.block.choice.bias": (P + 2 * H,),
-        "step.block.rule": (kinds, 2 * P, 2 * H),
-        "step.block.update.weight": (D, H),
-        "step.block.update.bias": (D,),
-        "step.readout": (D,),
+        "block.choice.weight": (P + 2 * H, D),
+        "block.choice.bias": (P + 2 * H,),
+        "block.rule": (kinds, 2 * P, 2 * H),
+        "block.update.weight": (D, H),
+        "block.update.bias": (D,),
+        "readout": (D,),
     }
 
 
@@ -91,7 +86,9 @@ class Features:
         queries: integers [B, R], 0 = blank.
         relations: integers [B, M, 2], pairs a < b, -1 for padding; None if there are none.
         noise: float [B, C]; None for zeros.
-        flags: whether relations are flags of choices.
+        weight: float32 [features, D], which embeds the features of a choice: given, noise, and with flags "larger"
+            and "smaller".
+        bias: float32 [D].
         structure: int32 [B], the structure of every query; None if they share one.
     """
 
@@ -99,21 +96,78 @@ class Features:
     queries: np.ndarray
     relations: np.ndarray | None
     noise: np.ndarray | None
-    flags: bool
+    weight: np.ndarray
+    bias: np.ndarray
     structure: np.ndarray | None = None
 
-    def of(self, row: int) -> np.ndarray:
-        """Return float32 [C, features] of one query: given, noise, and with flags "larger" and "smaller"."""
+    def embedded(self, row: int) -> np.ndarray:
+        """Return float32 [C, D] of one query."""
         R, V = self.queries.shape[1], self.values
-        made = np.zeros((R, V, 4 if self.flags else 2), np.float32)
+        made = np.zeros((R, V, len(self.weight)), np.float32)
         made[..., 0] = self.queries[row][:, None] == np.arange(1, V + 1)
         if self.noise is not None:
             made[..., 1] = self.noise[row].reshape(R, V)
-        if self.flags and self.relations is not None:
+        if len(self.weight) == 4 and self.relations is not None:
             a, b = self.relations[row].T
             made[b[b < a], :, 2] = 1
             made[a[a < b], :, 3] = 1
-        return made.reshape(R * V, -1)
+        return made.reshape(R * V, -1) @ self.weight + self.bias
+
+
+class Round:
+    """One round over the rules for the queries in some slots, without the update of their states; its buffers.
+
+    Args:
+        layers: the weights.
+        rows: the rules.
+        choices: C, the number of choices of a query.
+        slots: the most queries at a time.
+    """
+
+    def __init__(self, layers: Layers, rows: RuleRows, choices: int, slots: int) -> None:
+        D, P, H = layers.width, layers.pooled, layers.hidden
+        self.layers, self.rules, self.choices = layers, rows, choices
+        self.rows = -(-slots * choices // BLOCK) * BLOCK  # of the buffers: rows of choices are slot * C + choice
+        self.x, self.change = (np.zeros((self.rows, D), np.float32) for _ in range(2))
+        self.out, self.hidden = np.zeros((self.rows, P + 2 * H), np.float32), np.zeros((self.rows, H), np.float32)
+        self.at = np.zeros(slots, np.int32)  # the structure in each slot
+        G = rows.sizes.shape[1]
+        self.first, self.stride = np.zeros(G, np.int32), np.zeros(G, np.int32)
+        self.parts: list[tuple[int, int, str]] = []  # of each kind the first row, the rows of a query, and its name
+        rule = row = 0
+        for kind, count in rows.kinds:
+            self.first[rule : rule + count] = row + np.arange(count)
+            self.stride[rule : rule + count] = count
+            self.parts.append((row, count, kind))
+            rule, row = rule + count, row + -(-slots * count // BLOCK) * BLOCK
+        self.pooled, self.said = np.zeros((row, 2 * P), np.float32), np.zeros((row, 2 * H), np.float32)
+
+    def speak(self, slots: int) -> None:
+        """The choices of the first slots speak (``x`` -> ``out``), and their rules answer (``said``)."""
+        from oneofmany.networks.equivariant import cpu_kernels as kernels
+
+        n, t = self.layers, self.rules
+        product(self.x, n.choice, self.out, slots * self.choices)
+        kernels.pool(
+            self.out, self.at, t.members, t.sizes, self.first, self.stride, n.spoken_bias, self.pooled, slots,
+            self.choices, n.pooled,
+        )  # fmt: skip
+        for row, count, kind in self.parts:
+            product(self.pooled[row:], n.rule[kind], self.said[row:], slots * count)
+
+    def listen(self, slots: int) -> None:
+        """The choices of the first slots add up the answers and open their gates; what moves their states: ``change``.
+
+        Their own parts of ``out`` become the inputs of the gates.
+        """
+        from oneofmany.networks.equivariant import cpu_kernels as kernels
+
+        n, t = self.layers, self.rules
+        kernels.gate(
+            self.out, self.said, self.at, t.rules, t.spread, self.first, self.stride, n.own_bias, self.hidden, slots,
+            self.choices, n.pooled, n.hidden,
+        )  # fmt: skip
+        product(self.hidden, n.update, self.change, slots * self.choices)
 
 
 class Work:
@@ -123,24 +177,11 @@ class Work:
         C, D, P, H = tables.choices, layers.width, layers.pooled, layers.hidden
         self.layers, self.tables, self.features = layers, tables, features
         self.slots = Q = max(1, min(most, ROWS // C))
-        rows = -(-Q * C // BLOCK) * BLOCK
-        self.state, self.x, self.query, self.change = (np.zeros((rows, D), np.float32) for _ in range(4))
-        self.out, self.hidden = np.zeros((rows, P + 2 * H), np.float32), np.zeros((rows, H), np.float32)
+        self.round = Round(layers, tables.rows, C, Q)
+        self.state, self.query = (np.zeros((self.round.rows, D), np.float32) for _ in range(2))
         self.logits, self.before = (np.zeros((Q, C), np.float32) for _ in range(2))
         self.answers, self.changed = np.full((Q, tables.variables), -1, np.int32), np.zeros(Q, np.bool_)
-        self.at = np.zeros(Q, np.int32)  # the structure in each slot
         self.done, self.since = [0] * Q, [0] * Q  # steps run, and the step of the answer's last change
-
-        G = tables.sizes.shape[1]
-        self.first, self.stride = np.zeros(G, np.int32), np.zeros(G, np.int32)
-        self.parts: list[tuple[int, int, np.ndarray]] = []  # first row, rows of a query, and weights of each kind
-        rule = row = 0
-        for kind, count in tables.kinds:
-            self.first[rule : rule + count] = row + np.arange(count)
-            self.stride[rule : rule + count] = count
-            self.parts.append((row, count, layers.rule[kind]))
-            rule, row = rule + count, row + -(-Q * count // BLOCK) * BLOCK
-        self.pooled, self.said = np.zeros((row, 2 * P), np.float32), np.zeros((row, 2 * H), np.float32)
 
         relations = features.relations if layers.related is not None else None
         self.relations = None
@@ -187,12 +228,12 @@ class Work:
     def _put(self, slot: int, row: int) -> None:
         """Start a query in a slot."""
         own = self._rows(slot)
-        embedded = self.features.of(row) @ self.layers.embed + self.layers.embed_bias
+        embedded = self.features.embedded(row)
         self.query[own] = self.state[own] = embedded
-        self.x[own] = embedded + embedded
+        self.round.x[own] = embedded + embedded
         self.done[slot] = 0
         if self.features.structure is not None:
-            self.at[slot] = self.features.structure[row]
+            self.round.at[slot] = self.features.structure[row]
         if self.tables.sums is not None:
             self.logits[slot] = embedded @ self.layers.readout
         if self.relations is not None and self.features.relations is not None:
@@ -202,9 +243,9 @@ class Work:
         """Move a query to another slot."""
         if source == target:
             return
-        for array in (self.query, self.state, self.x):
+        for array in (self.query, self.state, self.round.x):
             array[self._rows(target)] = array[self._rows(source)]
-        for array in (self.logits, self.before, self.answers, self.changed, self.at, self.relations):
+        for array in (self.logits, self.before, self.answers, self.changed, self.round.at, self.relations):
             if array is not None:
                 array[target] = array[source]
         self.done[target], self.since[target] = self.done[source], self.since[source]
@@ -213,38 +254,27 @@ class Work:
         """Run one step of the first slots."""
         from oneofmany.networks.equivariant import cpu_kernels as kernels
 
-        n, t = self.layers, self.tables
-        C, V, D, P, H = t.choices, t.values, n.width, n.pooled, n.hidden
-        _product(self.x, n.choice, self.out, slots * C)
-        kernels.pool(
-            self.out, self.at, t.members, t.sizes, self.first, self.stride, n.spoken_bias, self.pooled, slots, C, P
-        )  # fmt: skip
-        for row, count, weight in self.parts:
-            _product(self.pooled[row:], weight, self.said[row:], slots * count)
+        n, t, own = self.layers, self.tables, self.round
+        C, V, D, P = t.choices, t.values, n.width, n.pooled
+        own.speak(slots)
         if self.relations is not None and n.related is not None:
             pooled, said = self.related
-            kernels.pool_relations(self.out, self.relations, n.spoken_bias, pooled, slots, C, V, P)
-            _product(pooled, n.related, said, slots * self.relations.shape[1] * V)
-            kernels.spread_relations(said, self.relations, self.out, slots, C, V, P)
+            kernels.pool_relations(own.out, self.relations, n.spoken_bias, pooled, slots, C, V, P)
+            product(pooled, n.related, said, slots * self.relations.shape[1] * V)
+            kernels.spread_relations(said, self.relations, own.out, slots, C, V, P)
         if t.sums is not None:
             m = t.sums
             kernels.weigh(
-                self.logits, self.at, m.rules, m.first, m.variable, m.weights, m.share, m.low, m.high, m.kind,
-                self.told, self.said_by_sums, self.out, slots, C, V, P,
+                self.logits, own.at, m.rules, m.first, m.variable, m.weights, m.share, m.low, m.high, m.kind,
+                self.told, self.said_by_sums, own.out, slots, C, V, P,
             )  # fmt: skip
-        kernels.gate(
-            self.out, self.said, self.at, t.rules, t.spread, self.first, self.stride, n.own_bias, self.hidden, slots,
-            C, P, H,
-        )  # fmt: skip
-        _product(self.hidden, n.update, self.change, slots * C)
+        own.listen(slots)
         self.logits, self.before = self.before, self.logits
-        kernels.update(
-            self.state, self.change, n.update_bias, self.query, self.x, n.readout, self.logits, self.answers,
-            self.changed, slots, C, V, D,
-        )  # fmt: skip
+        kernels.normalise(self.state, own.change, n.update_bias, self.query, own.x, n.readout, self.logits, slots, C, D)
+        kernels.watch(self.logits, self.answers, self.changed, slots, t.variables, V)
 
 
-def _product(left: np.ndarray, right: np.ndarray, out: np.ndarray, rows: int) -> None:
+def product(left: np.ndarray, right: np.ndarray, out: np.ndarray, rows: int) -> None:
     """Write the first rows of left @ right, in blocks, into ``out``."""
     blocks = -(-rows // BLOCK)
     shape: Any = (blocks, BLOCK, -1)

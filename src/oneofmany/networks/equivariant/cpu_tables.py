@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,6 +12,25 @@ from oneofmany.networks.equivariant.rules import RuleArrays, rule_arrays, sum_ar
 from oneofmany.problems import Problem
 
 _SHARED: WeakKeyDictionary[Problem, Tables] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class RuleRows:
+    """Exactly-one and at-most-one rules of S structures with C choices and G rules each, sorted by kind.
+
+    Args:
+        kinds: (kind, number of rules) in the order of the rules.
+        members: int32 [S, G, W], each rule's choices.
+        sizes: int32 [S, G], how many of ``members`` are choices; 0 for a rule that a structure does not have.
+        rules: int32 [S, C, D], each choice's rules; D is a multiple of ``cpu_kernels.AT_ONCE``.
+        spread: float32 [S, C, D], the weights of their answers, 0 for padding.
+    """
+
+    kinds: tuple[tuple[str, int], ...]
+    members: np.ndarray
+    sizes: np.ndarray
+    rules: np.ndarray
+    spread: np.ndarray
 
 
 class Tables:
@@ -31,20 +51,20 @@ class Tables:
         most: dict[str, int] = {}
         for name, count in (pair for one in arrays for pair in one.kinds):
             most[name] = max(count, most.get(name, 0))
-        self.kinds = tuple(most.items())
         ends = np.cumsum(list(most.values()))
         begin = dict(zip(most, (ends - list(most.values())).tolist(), strict=True))
         S, C = len(arrays), self.choices
         width, degree = (max(getattr(one, name).shape[1] for one in arrays) for name in ("members", "rules"))
         degree += -degree % AT_ONCE
-        self.members, self.sizes = np.zeros((S, ends[-1], width), np.int32), np.zeros((S, ends[-1]), np.int32)
-        self.rules, self.spread = np.zeros((S, C, degree), np.int32), np.zeros((S, C, degree), np.float32)
+        members, sizes = np.zeros((S, ends[-1], width), np.int32), np.zeros((S, ends[-1]), np.int32)
+        rules, spread = np.zeros((S, C, degree), np.int32), np.zeros((S, C, degree), np.float32)
         for s, one in enumerate(arrays):
             row = _rows(one, begin)
-            self.members[s, row, : one.members.shape[1]] = one.members
-            self.sizes[s, row] = one.real.sum(1)
-            self.rules[s, :, : one.rules.shape[1]] = row[one.rules]
-            self.spread[s, :, : one.spread.shape[1]] = one.spread
+            members[s, row, : one.members.shape[1]] = one.members
+            sizes[s, row] = one.real.sum(1)
+            rules[s, :, : one.rules.shape[1]] = row[one.rules]
+            spread[s, :, : one.spread.shape[1]] = one.spread
+        self.rows = RuleRows(tuple(most.items()), members, sizes, rules, spread)
         linear = any(problem.linear is not None for problem, _ in structures)
         self.sums = Sums([problem for problem, _ in structures]) if linear else None
 

@@ -19,7 +19,7 @@ from oneofmany.networks.equivariant.plain import (
 from oneofmany.networks.equivariant.rules import FEATURES
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
-from oneofmany.networks.kernels import autocasts, takes_cuda
+from oneofmany.networks.kernels import autocasts, takes_cpu, takes_cuda
 
 
 class RuleBlock(nn.Module):
@@ -145,6 +145,10 @@ def run_steps(
         from oneofmany.networks.equivariant import cuda
 
         return cuda.run_steps(step, state, query, tables, relations, steps, every_step)
+    if uses_cpu_kernels(step, state, query, tables, relations):
+        from oneofmany.networks.equivariant import cpu_autograd
+
+        return cpu_autograd.run_steps(step, state, query, tables, steps, every_step)
     made = []
     for _ in range(steps):
         state, last = step(state, query, tables, relations, belief)
@@ -162,3 +166,24 @@ def uses_kernels(block: RuleBlock, state: Tensor, tables: RuleTables, relations:
     widths = all(width in (16, 32, 64) for width in (block.width, block.pooled, block.hidden))
     values = 0 if relations is None else len(state) // relations.variables
     return widths and tables.members.shape[1] < 127 and values <= 16
+
+
+def uses_cpu_kernels(
+    step: Step, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None
+) -> bool:
+    """Return whether all steps from a state [C, B, width] run as compiled kernels on a CPU.
+
+    They do not know relations a < b nor rules with weights and bounds, and need the formulas of this module.
+    """
+    if relations is not None or tables.sums is not None or not state.numel():
+        return False
+    numbers = (state, query, *step.parameters())
+    return takes_cpu(state) and all(one.dtype == torch.float32 for one in numbers) and is_plain(step)
+
+
+def is_plain(network: nn.Module) -> bool:
+    """Return whether a network computes just what its classes say: no hooks, nothing replaced, nothing compiled."""
+    return not any(
+        one._forward_hooks or one._forward_pre_hooks or "forward" in vars(one) or one._compiled_call_impl is not None
+        for one in network.modules()
+    )

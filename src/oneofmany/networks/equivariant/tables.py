@@ -77,6 +77,7 @@ class RuleTables:
         spans: (number of rules, columns of ``members`` that they use) of consecutive rules.
         sums: the rules with weights and bounds; None if there are none.
         shared: whether all queries share the rules.
+        blocks: number of queries whose rules these are; 1 if all share them.
     """
 
     members: Tensor
@@ -88,6 +89,7 @@ class RuleTables:
     spans: tuple[tuple[int, int], ...]
     sums: SumTables | None = None
     shared: bool = True
+    blocks: int = 1
 
 
 def spans(counts: Sequence[int], widths: Sequence[int]) -> tuple[tuple[int, int], ...]:
