@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "launching": {"runs", "files", "extras"},
     "training": {"problems", "data", "networks", "objectives", "evaluation", "runs", "launching", "files"},
     "recipes": {"problems", "data", "networks", "training"},
-    "report": {"problems", "data", "networks", "evaluation", "pictures", "files", "extras"},
+    "report": {"problems", "data", "networks", "evaluation", "pictures", "files", "tensor_files", "extras"},
     "tuning": {"data", "recipes", "training", "runs", "launching", "report", "files", "extras"},
     "solving": {"problems", "exact", "networks", "progress"},
     "playground": {"files"},

@@ -13,7 +13,7 @@ from oneofmany.evaluation.record_file import save_record
 from oneofmany.files import FileError
 from oneofmany.networks.building import NetworkSettings, build_network
 from oneofmany.networks.saved import save_network
-from oneofmany.problems import nqueens
+from oneofmany.problems import Problem, Rule, nqueens
 from oneofmany.report import find_runs, read_records, trace_runs, write_report
 
 from .records import fake_grid, fake_record
@@ -147,3 +147,14 @@ def test_boards_of_runs(runs):
     assert len(traced["boards"]) == 2
     assert all(len(board["solutions"]) > 1 and len(board["steps"]) == 5 for board in traced["boards"])
     assert [path for path, _ in find_runs([runs[0].parent])] == runs
+
+
+def test_boards_beside_runs_of_a_task_that_is_not_known(runs):
+    """The rules of another task of the user's are not needed."""
+    other, settings = (
+        Problem("mine", 2, 2, 2, (Rule("pair", (0, 2)),)),
+        NetworkSettings("equivariant", width=8, steps=3),
+    )
+    save_network(runs[0] / "weights.safetensors", build_network(settings, other), settings, other, force=True)
+    ((title, _),) = trace_runs(runs, build_nqueens(7, 5, seed=1), queries=2)
+    assert title == f"nqueens/minloss/tiny, seed {ord('b')}"

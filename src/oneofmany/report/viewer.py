@@ -14,11 +14,13 @@ from torch import Tensor
 
 from oneofmany.data import Dataset, DeviceData
 from oneofmany.networks import PredictionNetwork, draw_noise
+from oneofmany.networks.headers import OTHERWISE
 from oneofmany.networks.protocol import Readout, readout_of
 from oneofmany.networks.saved import SavedNetwork, load_network
 from oneofmany.pictures.boards import Board
 from oneofmany.pictures.marks import form_of, marks_of
 from oneofmany.problems import Batch, find_task
+from oneofmany.tensor_files import read_header
 
 MOST_FRAMES = 33
 """At most this number of steps of a prediction is kept."""
@@ -142,10 +144,12 @@ def trace_runs(runs: Iterable[str | Path], data: Dataset, queries: int = 16) -> 
 def _picked(runs: Iterable[str | Path], data: Dataset) -> dict[str, SavedNetwork]:
     """Recipe -> the network that accepts the data and is best on dev."""
     picked: dict[str, tuple[float, SavedNetwork]] = {}
-    for run in map(Path, runs):
-        saved = load_network(run / "weights.safetensors")
-        fits = saved.task == data.problem.task and saved.network.accepts(data.problem, data.relations) is None
-        recipe = saved.card.get("recipe") or run.name
+    for path in (Path(run) / "weights.safetensors" for run in runs):
+        if read_header(path, otherwise=OTHERWISE).get("task") != data.problem.task:
+            continue  # the file of another task of the user's may not be known
+        saved = load_network(path)
+        fits = saved.network.accepts(data.problem, data.relations) is None
+        recipe = saved.card.get("recipe") or path.parent.name
         dev = (saved.card.get("dev") or {}).get("overall") or 0.0
         if fits and dev >= picked.get(recipe, (0.0, saved))[0]:
             picked[recipe] = dev, saved
