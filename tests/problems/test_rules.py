@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oneofmany.problems import Problem, Rule, all_different, domain, forbid, implies, table, total
+from oneofmany.problems import Problem, Rule, all_different, cage, domain, forbid, implies, table, total
 
 
 def test_exactly_one_and_at_most_one_are_common_cases():
@@ -79,6 +79,15 @@ def test_a_table_adds_no_variables():
         (lambda: Rule("r", (0, 1), low=3), "expected a sum at least 3, but it can only be 0 to 2"),
         (lambda: Rule("r", (0, 1), weights=(2, -1), high=-2), "a sum at most -2, but it can only be -1 to 2"),
         (lambda: Rule("r", (0, 1), low=4, high=5), "expected a sum from 4 to 5, but it can only be 0 to 2"),
+        (
+            lambda: total("t", [0, 1], 9, low=19),
+            "a sum of kind 't': expected a sum at least 19, but it can only be 2 to",
+        ),
+        (lambda: total("t", [0, 1], 9, high=-9, factors=[1, -1]), "a sum at most -9, but it can only be -8 to 8"),
+        (lambda: cage("c", [0, 1], 9, 99), "a cage of kind 'c': expected a sum of 99, but it can only be 3 to 17"),
+        (lambda: cage("c", [0, 1], 9, 2), "a cage of kind 'c': expected a sum of 2, but it can only be 3 to 17"),
+        (lambda: cage("c", [0, 1], 9, 3.5), "low and high: expected whole numbers"),  # pyright: ignore
+        (lambda: all_different("d", [0, 1, 2], 2), "different values of kind 'd': expected at most 2 variables, got 3"),
         (lambda: Rule("r", (0, 1), low=0, high=2**31), "low and high: expected numbers up to 2,147,483,647, got 0 and"),
         (lambda: Rule("r", np.zeros((2, 2), int)), "choices: expected whole numbers, got array"),  # pyright: ignore
         (lambda: domain("d", 0, 1, 3), "allowed values: expected several, got 1"),  # pyright: ignore

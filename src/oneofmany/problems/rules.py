@@ -69,10 +69,7 @@ class Rule:
             raise self._error(f"low and high: expected numbers up to {MOST:,}, got {low} and {high}")
         if low > high and None not in (self.low, self.high):
             raise self._error(f"expected low <= high, got {low} and {high}")
-        if low > high or low > greatest or high < least:
-            wanted = f"from {low} to {high}" if None not in (self.low, self.high) else f"at least {low}"
-            wanted = f"at most {high}" if self.low is None else wanted
-            raise self._error(f"expected a sum {wanted}, but it can only be {least} to {greatest}")
+        _check_sum(f"a rule of kind {self.kind!r}", self.low, self.high, least, greatest)
         own = None if set(weights) == {1} else weights
         one = own is None and high == 1
         kept = {"choices": choices, "weights": own, "low": low, "high": high, "exact": one and low == 1}
@@ -127,6 +124,10 @@ def domain(kind: str, variable: int, allowed: Iterable[int], values: int) -> lis
 def all_different(kind: str, variables: Sequence[int], values: int) -> list[Rule]:
     """No two of the variables take the same value; ``values`` is V. V variables take every value once."""
     values, variables = len(_upto(values)), _several("variables", variables)
+    if len(variables) > values:
+        raise ValueError(
+            f"different values of kind {kind!r}: expected at most {values} variables, got {len(variables)}"
+        )
     return [
         Rule(kind, tuple(_choice(variable, value, values) for variable in variables), len(variables) == values)
         for value in range(1, values + 1)
@@ -149,7 +150,11 @@ def total(
         raise ValueError(f"factors: expected {len(variables)}, one per variable, got {len(factors)}")
     pairs = [(v, n, f * n) for v, f in zip(variables, factors, strict=True) for n in _upto(values)]
     choices = tuple(_choice(variable, value, values) for variable, value, _ in pairs)
-    return [Rule(kind, choices, weights=tuple(weight for *_, weight in pairs), low=low, high=high)]
+    weights = tuple(weight for *_, weight in pairs)
+    if all(isinstance(factor, SupportsIndex) for factor in factors):
+        least, greatest = (sum(end(f, f * values) for f in factors) for end in (min, max))
+        _check_sum(f"a sum of kind {kind!r}", low, high, least, greatest)
+    return [Rule(kind, choices, weights=weights, low=low, high=high)]
 
 
 def cage(kind: str, variables: Sequence[int], values: int, target: int) -> list[Rule]:
@@ -158,9 +163,12 @@ def cage(kind: str, variables: Sequence[int], values: int, target: int) -> list[
     The rule of the sum has kind ``kind``, those of the different values ``kind-different``.
     """
     variables = _several("variables", variables)
-    different = all_different(f"{kind}-different", variables, values) if len(variables) > 1 else []
+    many, values = len(variables), len(_upto(values))
+    different = all_different(f"{kind}-different", variables, values) if many > 1 else []
     # All at-most-one, also in a cage of V variables, so that networks can share weights between cages.
     different = [Rule(rule.kind, rule.choices, exact=False) for rule in different]
+    least, greatest = many * (many + 1) // 2, many * (2 * values - many + 1) // 2
+    _check_sum(f"a cage of kind {kind!r}", target, target, least, greatest)
     return total(kind, variables, values, low=target, high=target) + different
 
 
@@ -206,6 +214,16 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
             if excluded:
                 rules.append(Rule(kind, (*taken, *excluded), low=0, high=j))
     return rules
+
+
+def _check_sum(what: str, low: Any, high: Any, least: int, greatest: int) -> None:
+    """Raise ValueError if no number from ``least`` to ``greatest`` is from ``low`` to ``high`` (None: no bound)."""
+    if not all(bound is None or isinstance(bound, SupportsIndex) for bound in (low, high)):
+        return  # the rule refuses it
+    if (low is not None and low > greatest) or (high is not None and high < least):
+        wanted = f"from {low} to {high}" if low != high else f"of {low}"
+        wanted = f"at least {low}" if high is None else f"at most {high}" if low is None else wanted
+        raise ValueError(f"{what}: expected a sum {wanted}, but it can only be {least} to {greatest}")
 
 
 def _several(name: str, items: Any) -> tuple[Any, ...]:
