@@ -37,8 +37,10 @@ def parse(text: str) -> Query:
         run = [r * size + c for r, c in named]
         white |= set(run)
         rules += cage("run", run, 9, int(found[2]))
-    if any(cells[at] == "x" for at in white):
-        raise ValueError("a black cell, x, is in a run")
+    for at, cell in enumerate(cells):
+        if (cell == "x") == (at in white):
+            where = f"r{at // size + 1}c{at % size + 1}"
+            raise ValueError(f"{where}: cells in no run are black, x, and no others, got {cell!r}")
     values = np.array(["x123456789".find(c) if c not in ".x" else c == "x" for c in cells], np.uint8)
     return Query(kakuro(size).with_rules(rules), values, NO_RELATIONS)
 
@@ -51,7 +53,7 @@ def runs_of(problem: Problem) -> list[tuple[list[int], int]]:
 def write(problem: Problem, values: np.ndarray, relations: np.ndarray = NO_RELATIONS) -> str:
     runs, n = runs_of(problem), problem.size
     white = {cell for run, _ in runs for cell in run}
-    cells = "".join("x" if v == 1 and at not in white else str(v or ".") for at, v in enumerate(map(int, values)))
+    cells = "".join(str(v or ".") if at in white else "x" for at, v in enumerate(map(int, values)))
     return " ".join([cells, *("+".join(f"r{c // n + 1}c{c % n + 1}" for c in run) + f"={each}" for run, each in runs)])
 
 
@@ -75,7 +77,7 @@ def draw(
         for column in range(-1, n):
             at, (down, across) = row * n + column, clues.get((row, column), ("", ""))
             inside = row >= 0 and column >= 0
-            if inside and (at in white or values[at] != 1):
+            if inside and at in white:
                 word = str(values[at] or "·")
                 words.append(f"  {paint(word, given is None or bool(given[at])) if values[at] else word}  ")
             elif down or across:

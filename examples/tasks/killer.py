@@ -28,13 +28,16 @@ def parse(text: str) -> Query:
     cells, *words = text.split()
     if len(cells) != 81 or not set(cells) <= set(".0123456789"):
         raise ValueError(f"expected 81 cells, . or 1 to 9, and then cages, got {cells!r}")
-    rules = []
+    rules, caged = [], set()
     for word in words:
         if not (found := CAGE.fullmatch(word)):
             raise ValueError(f"{word!r}: expected a cage like r1c1+r1c2=7")
         named = [int(cell[1]) * 9 + int(cell[3]) - 10 for cell in found[1].split("+")]
         if len(set(named)) < len(named) or len(named) > 9:
             raise ValueError(f"{word!r}: expected at most nine different cells")
+        if not caged.isdisjoint(named):
+            raise ValueError(f"{word!r}: a cell is in two cages")
+        caged.update(named)
         rules += cage("cage", named, 9, int(found[2]))
     return Query(
         killer().with_rules(rules), np.array([0 if c == "." else int(c) for c in cells], np.uint8), NO_RELATIONS

@@ -211,6 +211,53 @@ def test_what_is_wrong_with_a_task_file_is_one_sentence(call, text, words):
     assert all(err.count("\n") == 1 for err in wrong)
 
 
+BOARDS = "TASK = Task('mine', problem, parse, write, draw, lambda lines, size: [(1, {})])\n"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Query(Problem('other', 2, 2, 2, ()), np.zeros(2, np.uint8), NONE)", "the task 'other', expected 'mine'"),
+        ("Query(problem(), np.full(2, 9), NONE)", "mine.py: boards returned [9, 9], expected 2 numbers from 0 to 2"),
+    ],
+)
+def test_queries_of_boards_are_checked(call, query, words):
+    Path("mine.py").write_text(TASK + BOARDS.format(query))
+    code, _, err = call("count", "mine", "00", "--task-file", "mine.py")
+    assert code == 2
+    assert words in err
+
+
+D81 = "." * 81
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("killer", f"{D81} r1c1+r1c2=3 r1c1+r2c1=4", "'r1c1+r2c1=4': a cell is in two cages"),
+        ("killer", f"{D81} r1c1+r1c2=99", "expected a sum of 99, but it can only be 3 to 17"),
+        ("kakuro", "1x.. r2c1+r2c2=3", "r1c1: cells in no run are black, x, and no others, got '1'"),
+        ("kakuro", ".1x. r1c1+r2c1=3", "r1c2: cells in no run are black, x, and no others, got '1'"),
+        ("kakuro", ".xx. r1c1+r2c1=3", "r2c1: cells in no run are black, x, and no others, got 'x'"),
+    ],
+)
+def test_boards_that_their_drawing_would_not_show(call, name, text, words):
+    code, _, err = call("count", name, text, "--task-file", EXAMPLES / "tasks" / f"{name}.py")
+    assert code == 2
+    assert words in err
+
+
+def test_a_size_that_a_text_does_not_have(call):
+    own = ["--task-file", EXAMPLES / "tasks" / "magic_square.py"]
+    assert call("count", "magic-square", "8 . . . 5 . . . .", "--size", 3, *own)[:2] == (0, "2\n")
+    code, _, err = call("count", "magic-square", "8 . . . 5 . . . .", "--size", 4, *own)
+    assert code == 2
+    assert "the query has the size 3, expected 4" in err
+    code, _, err = call("count", "colouring", "n=3 1-2", "--size", 5)
+    assert code == 2
+    assert "the graph has 3 nodes, expected 5" in err
+
+
 def test_a_good_task_file_has_none_of_these_errors(call):
     Path("mine.py").write_text(TASK + END)
     assert call("show", "mine", "00", "--task-file", "mine.py")[0] == 0
@@ -254,6 +301,8 @@ def test_more_queries_than_there_are(call):
     code, _, err = call("data", "build", "mine", *full)
     assert code == 2
     assert "asked for 100, but only 48 distinct ones" in err
+    assert "ask for fewer (oneofmany data build mine --queries N)" in err  # training has no such option
+    assert "ask for fewer (oneofmany data build mine --queries N)" in err  # `train` has no such option
     latin = ["--size", 2, "--queries", 100, "--out", "x", "--task-file", EXAMPLES / "tasks" / "latin.py"]
     code, _, err = call("data", "build", "latin", *latin)
     assert code == 2
@@ -318,7 +367,7 @@ def test_examples_in_the_commands(call, example):
     options = ["--task-file", example]
     code, out, err = call("show", task.name, blank, "--solutions", 1, *options)
     assert code == 0, err
-    assert re.search(r"^\d[\d,]* solutions", out)
+    assert re.search(r"^\d[\d,]* solutions?\b", out)
     number = 3 if problem.own_kinds else 30
     code, _, err = call("data", "build", task.name, "--queries", number, "--out", "x.safetensors", *options)
     assert code == 0, err

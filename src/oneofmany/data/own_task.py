@@ -106,6 +106,7 @@ def _drawn(
         if fruitless == FRUITLESS:
             raise ValueError(
                 f"queries: asked for {queries:,}, but only {found:,} distinct ones with at most {most} solutions were "
-                "found: ask for fewer, or allow other numbers of blanks or more solutions"
+                f"found: ask for fewer (oneofmany data build {problem.task} --queries N), or allow other numbers of "
+                "blanks or more solutions"
             )
     return np.concatenate(kept)[:queries]

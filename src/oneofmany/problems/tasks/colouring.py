@@ -66,6 +66,8 @@ class _Graph:
     def query(self, size: int | None = None) -> Query:
         named = {node + 1 for edge in self.edges for node in edge} | set(self.given)
         nodes = self.nodes if self.nodes is not None else size or max(named, default=0)
+        if size not in (None, nodes):
+            raise ValueError(f"the graph has {nodes} nodes, expected {size}")
         if not nodes and self.nodes is None:
             raise ValueError("expected edges like 1-2, or a number of nodes like n=5")
         if bad := sorted(node for node in named if not 1 <= node <= nodes):

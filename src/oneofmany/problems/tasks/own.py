@@ -64,19 +64,22 @@ def checked(task: Task, where: str, source: Source) -> Task:
         if found.task != task.name:
             raise ValueError(f"{where}: problem returned a problem of the task {found.task!r}, expected {task.name!r}")
 
-    def query(found: Query) -> None:
+    def query(found: Query, by: str = "parse") -> None:
         values, own = found.values, found.problem
         if not isinstance(own, Problem) or not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
-            raise ValueError(f"{where}: parse returned a query without a problem or without an array of integers")
+            raise ValueError(f"{where}: {by} returned a query without a problem or without an array of integers")
+        problem(own)
         if values.shape != (own.variables,) or values.min() < 0 or values.max() > own.values:
             raise ValueError(
-                f"{where}: parse returned {values.tolist()}, expected {own.variables} numbers from 0 to {own.values}"
+                f"{where}: {by} returned {values.tolist()}, expected {own.variables} numbers from 0 to {own.values}"
             )
 
     def boards(found: list[Any]) -> None:
         for one in found:
             if not (isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], Query | TextError)):
                 raise ValueError(f"{where}: boards returned {one!r}, expected a line number and a query")
+            if isinstance(one[1], Query):
+                query(one[1], "boards")
 
     def guarded(name: str, kind: type, check: Callable[[Any], None] = lambda found: None, listed: bool = False) -> Any:
         function = getattr(task, name)

@@ -140,7 +140,10 @@ class Task:
         for line in lines:
             if line.text.strip():
                 try:
-                    yield line.number, self.parse(line.text)
+                    query = self.parse(line.text)
+                    if size not in (None, query.problem.size):
+                        raise ValueError(f"the query has the size {query.problem.size}, expected {size}")
+                    yield line.number, query
                 except ValueError as error:
                     yield line.number, line.error(str(error))
 
