@@ -189,6 +189,22 @@ def test_bad_files(tmp_path):
         import_data(iter(WORDS), fields=SOUND)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "input,output\nb,x\na,t ah, m ey\n", "pair 2 of .*: expected 2 columns as in the header, got 3"),
+        ("a.csv", "input,output,output\na,b,c\n", "has several columns output: expected one"),
+        ("a.csv", f"input,output\na,b\nc,{'d' * 200_000}\n", "line 3 of .* is not CSV: field larger than field limit"),
+        ("a.jsonl", '{"input": "a", "output": ' + "9" * 5000 + "}", "line 1 of .* is not JSON: Exceeds the limit"),
+        ("a.jsonl", "\n", "a.jsonl: expected at least one pair, got none"),
+    ],
+)
+def test_nothing_of_a_file_is_dropped(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FileError, match=message):
+        import_data(tmp_path / name)
+
+
 def test_the_file(tmp_path):
     data, _ = import_sequences(WORDS, fields=SOUND, output_tokens="words")
     data.save(tmp_path / "words.safetensors")
@@ -311,6 +327,8 @@ def test_cmudict(tmp_path):
     several = build_cmudict(tmp_path / "cmudict.dict", stress=False, several=True)
     assert several.listed.tolist() == [2, 3]
     assert said(several) == {word: sounds for word, sounds in said(plain).items() if len(sounds) > 1}
+    (tmp_path / "marked.dict").write_text(CMU, encoding="utf-8-sig")
+    assert said(build_cmudict(tmp_path / "marked.dict")) == said(data)
     (tmp_path / "bad.dict").write_text("word\n")
     with pytest.raises(FileError, match=r"line 1 of .*: expected a word and its phones"):
         build_cmudict(tmp_path / "bad.dict")

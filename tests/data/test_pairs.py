@@ -111,11 +111,11 @@ def test_bad_pairs(tmp_path, pairs, task, message):
 
 def test_bad_files(tmp_path):
     for name, content, message in [
-        ("a.jsonl", "", "has no pairs"),
+        ("a.jsonl", "", "expected at least one pair, got none"),
         ("b.jsonl", '{"input": [0], "output": [1]}\n{"input": ', "line 2 of .* is not JSON"),
         ("c.jsonl", "[1, 2]", "fields input and output"),
         ("d.jsonl", '{"input": [0]}', "fields input and output"),
-        ("e.csv", "input,output", "has no pairs"),
+        ("e.csv", "input,output", "expected at least one pair, got none"),
         ("e.txt", "", "ends in .jsonl, .parquet, .csv or .tsv"),
         ("f.parquet", "no parquet", "cannot be read as Parquet"),
     ]:

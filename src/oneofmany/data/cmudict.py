@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from oneofmany.data.importing import grouped
+from oneofmany.data.records import read_text
 from oneofmany.data.sequences import SequenceData
 from oneofmany.data.splits import Split
 from oneofmany.files import FileError
@@ -29,12 +30,8 @@ def build_cmudict(
     path = Path(path)
     if not path.is_file():
         raise FileError(f"{path} is not a file")
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not text: {error}") from None
     queries: dict[tuple[Token, ...], dict[tuple[Token, ...], None]] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         fields = line.partition("#")[0].split()
         if not fields or line.startswith(";;;"):
             continue

@@ -62,7 +62,7 @@ def import_sequences(
         except ValueError as error:
             raise FileError(f"pair {number} of {name_of(source)}: {error}") from None
     if not pairs:
-        raise FileError(f"{name_of(source)} has no pairs")
+        raise FileError(f"{name_of(source)}: expected at least one pair, got none")
     built = {
         "builder": "sequences",
         "file": Path(name_of(source)).name,

@@ -76,7 +76,7 @@ def import_pairs(
             answers.setdefault(answer.tobytes(), number)
             pairs += 1
     if not pairs:
-        raise FileError(f"{name} has no pairs")
+        raise FileError(f"{name}: expected at least one pair, got none")
     dataset = _grouped(queries, problem or read.bare_problem(name), Path(name).name, task)
     return dataset, summary_of(pairs, dataset.listed)
 

@@ -86,11 +86,11 @@ def _records(source: Source, fields: Fields) -> Iterator[tuple[int, Any]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             try:
                 yield number, json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise FileError(f"line {number} of {path} is not JSON: {error}") from None
 
 
@@ -98,16 +98,24 @@ def _csv_rows(path: Path, fields: Fields) -> Iterator[tuple[int, Any]]:
     if fields.outputs is not None:
         raise FileError(f"{path}: a column of a CSV file has one output a row: name it with --output-field")
     # Not splitlines, which also breaks a line at characters such as U+2028.
-    lines = io.StringIO(_text(path), newline="")
+    lines = io.StringIO(read_text(path), newline="")
     reader = csv.DictReader(lines, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
     try:
+        columns = reader.fieldnames or ()
+        if twice := [name for name in (fields.input, fields.output) if columns.count(name) > 1]:
+            raise FileError(f"{path} has several columns {twice[0]}: expected one")
         for number, row in enumerate(reader, 1):
+            if more := row.pop(None, None):
+                got = len(columns) + len(more)
+                raise FileError(f"pair {number} of {path}: expected {len(columns)} columns as in the header, got {got}")
             yield number, {name: value for name, value in row.items() if value is not None}
     except csv.Error as error:
-        raise FileError(f"line {reader.line_num} of {path} is not CSV: {error}") from None
+        # The line of DictReader itself is that of the row before.
+        raise FileError(f"line {reader.reader.line_num} of {path} is not CSV: {error}") from None
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read a text file in UTF-8, with or without a byte order mark."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
