@@ -100,7 +100,7 @@ def test_objectives_leave_out_the_ignored_value(pair_loss, validate, case: Case,
     """Whether values are looked at or not, it is the same as a mask; NaN logits that no solution uses do no harm."""
     kept = ragged(case, share)
     ignored = case.solutions.masked_fill(~kept & case.mask.unsqueeze(-1), -100)
-    used = (kept & case.mask.unsqueeze(-1)).any(1) | ~case.mask.any(1, keepdim=True)
+    used = (kept & case.mask.unsqueeze(-1)).any(1)
     if case.variable_mask is not None:
         used &= case.variable_mask
     spoiled = case.logits.masked_fill(~used.unsqueeze(-1), torch.nan).requires_grad_()

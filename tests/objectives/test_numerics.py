@@ -237,14 +237,18 @@ def test_a_nan_is_not_hidden():
 
 
 def test_variables_left_out_may_hold_anything():
-    """Even NaN logits and values out of range."""
+    """Even NaN logits and values out of range; so may all variables of a query without listed solutions."""
     case = make_case(9, T=2, with_variables=True)
-    spoiled = case.logits.masked_fill(~case.variable_mask.unsqueeze(-1), math.nan).requires_grad_()
-    for pair_loss in PAIR_LOSSES:
-        for name, form in FORMS.items():
-            objective = form(pair_loss=pair_loss())
-            loss = objective(spoiled, case.solutions, case.mask, variable_mask=case.variable_mask)
-            wanted = objective(case.logits, case.solutions, case.mask, variable_mask=case.variable_mask)
-            assert torch.equal(loss, wanted), name
-            (gradient,) = torch.autograd.grad(loss, spoiled)
-            assert torch.isfinite(gradient).all()
+    case.mask[0] = False
+    for variables in (case.variable_mask, None):
+        used = torch.ones_like(case.variable_mask) if variables is None else variables
+        used = used & case.mask.any(-1, keepdim=True)
+        spoiled = case.logits.masked_fill(~used.unsqueeze(-1), math.nan).requires_grad_()
+        for pair_loss in PAIR_LOSSES:
+            for name, form in FORMS.items():
+                objective = form(pair_loss=pair_loss())
+                loss = objective(spoiled, case.solutions, case.mask, variable_mask=variables)
+                wanted = objective(case.logits, case.solutions, case.mask, variable_mask=variables)
+                assert torch.equal(loss, wanted), name
+                (gradient,) = torch.autograd.grad(loss, spoiled)
+                assert torch.isfinite(gradient).all()

@@ -378,8 +378,16 @@ def test_bad_lengths_masks_and_options():
             SequenceNLL()(logits, answers, lengths=lengths)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"lengths: expected shape \[B\] = \[2\], got shape \[2, 3\]"):
         CTCNLL()(torch.zeros(2, 6, 5), answers + 1, lengths=long(2, 3))
-    with pytest.raises(ValueError, match="lengths: expected at most 6 frames, got 7"):
+    with pytest.raises(ValueError, match="lengths: expected values 0 to 6, got 6 to 7"):
         CTCNLL()(torch.zeros(2, 6, 5), answers + 1, lengths=torch.tensor([7, 6]))
+    with pytest.raises(ValueError, match="lengths: expected values 0 to 6, got -1 to 6"):
+        CTCNLL()(torch.zeros(2, 6, 5), answers + 1, lengths=torch.tensor([-1, 6]))
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    for length, got in ((5, "0 to 5"), (-1, "-1 to 1")):
+        lengths = torch.tensor([[length, 1, 9], [0, 1, 1]])
+        with pytest.raises(ValueError, match=f"lengths: expected values 0 to 4, got {got}"):
+            MinLoss(pair_loss=SequenceNLL())(logits, answers, mask, lengths=lengths)
+        MinLoss(pair_loss=SequenceNLL())(logits, answers, mask, lengths=lengths.clamp(0, 4).where(mask, 9))
     with pytest.raises(ValueError, match="lengths: expected None, since SetNLL takes none"):
         MinLoss(pair_loss=SetNLL())(torch.zeros(2, 4, 5), answers, lengths=long(2, 3))
     with pytest.raises(ValueError, match=r"variable_mask: expected shape \[B,K,L\] = \[2, 3, 4\]"):

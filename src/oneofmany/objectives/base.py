@@ -14,6 +14,7 @@ from .reducing import call, divisor, heaviest, weighted_sum, without_padding
 from .validation import (
     as_mask,
     as_variable_mask,
+    check_length_values,
     check_noise_values,
     check_per_solution,
     check_solution_values,
@@ -164,6 +165,9 @@ class WeightedLoss(nn.Module):
         expect_device(mask, "mask", solutions.device)
         kept, ignoring = as_variable_mask(variable_mask, solutions), loss.ignore_index is not None
         if self.validate and may_look_at_values(mask):
+            if lengths is not None:
+                own = lengths.where(mask, 0) if lengths.shape == mask.shape else lengths
+                check_length_values(own, loss.longest(logits, solutions))
             counts = loss.kept(solutions, kept, lengths)
             wrong, expected = loss.wrong_values(logits, solutions)
             listed = mask.unsqueeze(-1)
@@ -172,10 +176,12 @@ class WeightedLoss(nn.Module):
             check_solution_values(solutions, wrong & listed, expected)
             # All values of the listed solutions are known, so a slower path for what is left out may be avoided.
             ignoring = ignoring and bool(((solutions == loss.ignore_index) & mask.unsqueeze(-1)).any())
+            if kept is None and not mask.any(-1).all():
+                kept = torch.ones_like(solutions[:, 0], dtype=torch.bool)
         if ignoring:
             kept = loss.kept(solutions, kept, lengths)
-        if kept is not None and kept.dim() == 3:
-            kept = kept & mask.unsqueeze(-1)
+        if kept is not None:  # a query without listed solutions uses no variable
+            kept = kept & (mask.unsqueeze(-1) if kept.dim() == 3 else mask.any(-1, keepdim=True))
         return Prepared(mask, kept)
 
     def _take(self, values: Tensor, name: str, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -49,6 +49,10 @@ class ValueLoss(nn.Module, ABC):
             return kept
         return kept & (variable_mask if variable_mask.dim() == kept.dim() else variable_mask.unsqueeze(1))
 
+    def longest(self, logits: Tensor, solutions: Tensor) -> int:
+        """Return the largest length, of losses that take lengths."""
+        return solutions.shape[-1]
+
     def wrong_values(self, logits: Tensor, solutions: Tensor) -> tuple[Tensor, str]:
         """Return where solutions hold what is not a value, and what was expected."""
         values = logits.shape[-1]

@@ -10,7 +10,16 @@ from torch.nn.functional import ctc_loss
 
 from .contract import SmoothedLoss, ValueLoss, computing_type
 from .pair_losses import losses_of
-from .validation import as_bool, expect, expect_axes, expect_dense, expect_device, expect_shape, expect_tensor
+from .validation import (
+    as_bool,
+    check_length_values,
+    expect,
+    expect_axes,
+    expect_dense,
+    expect_device,
+    expect_shape,
+    expect_tensor,
+)
 
 
 class SequenceNLL(SmoothedLoss):
@@ -136,7 +145,8 @@ class CTCNLL(ValueLoss):
         sizes = kept.sum(-1)
         if lengths is None:
             lengths = sizes.new_full((len(logits),), frames)
-        expect(int(lengths.max()) <= frames, "lengths", f"at most {frames} frames", int(lengths.max()))
+        else:
+            check_length_values(lengths, frames)
         lengths = lengths.to(torch.int64)
         after = torch.arange(frames, device=logits.device) >= lengths.unsqueeze(-1)
         numbers = logits.to(computing_type(logits)).masked_fill(after.unsqueeze(-1), 0.0)
@@ -167,6 +177,10 @@ class CTCNLL(ValueLoss):
         expect_device(solutions, "solutions", logits.device)
         if lengths is not None:
             _check_lengths(lengths, "[B]", solutions.shape[:1], solutions.device)
+
+    def longest(self, logits: Tensor, solutions: Tensor) -> int:
+        """Return the number of frames."""
+        return logits.shape[-2]
 
     def wrong_values(self, logits: Tensor, solutions: Tensor) -> tuple[Tensor, str]:
         """Return where solutions hold what is not a token, or the blank, and what was expected."""

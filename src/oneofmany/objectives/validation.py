@@ -140,6 +140,12 @@ def check_solution_values(solutions: Tensor, wrong: Tensor, expected: str) -> No
         raise ValueError(f"solutions: expected values {expected} where mask is True, got {got}")
 
 
+def check_length_values(lengths: Tensor, longest: int) -> None:
+    """Check that every length is in 0..longest. Waits for the device."""
+    low, high = (int(length) for length in lengths.aminmax())
+    expect(low >= 0 and high <= longest, "lengths", f"values 0 to {longest}", f"{low} to {high}")
+
+
 def check_noise_values(noise: Tensor) -> None:
     """Check that every number of the noise is in [0, 1). Waits for the device."""
     low, high = noise.aminmax()
