@@ -24,8 +24,9 @@ def test_data_that_cannot_be_trained_on_is_refused_before_anything_is_written(da
     for sampling in ("os", 0.5, 0.0):
         with pytest.raises(ValueError, match="train: phase train samples OS queries, but the data has none"):
             check_data(replace(settings, first=replace(settings.first, sampling=sampling)), several, dev)
-    with pytest.raises(ValueError, match="phase pretrain-unique samples OS queries"):
+    with pytest.raises(ValueError, match=r"phase pretrain-unique samples OS queries, .*: pretraining minloss"):
         check_data(small("selectr"), several, dev)
+    check_data(replace(small("selectr"), pretraining="minloss"), several, dev)
     for good in ("uniform", "pairs", "pairs-padded"):
         check_data(replace(settings, first=replace(settings.first, sampling=good)), single, dev)
     with pytest.raises(ValueError, match="train: the data is of task sudoku, the recipe is for nqueens"):

@@ -44,9 +44,9 @@ def evaluate(
     force: Flag = False,
     task_file: TaskFile = None,
 ) -> None:
-    """Evaluate a network: the share of answers that keep the givens and satisfy every rule, listed or not.
+    """Evaluate a network: the share of right answers, valid by the rules or, without rules, among the listed ones.
 
-    If the data has no rules, an answer is correct if it is one of the listed answers. The table says which it is.
+    An answer is valid if it keeps the givens and satisfies every rule, listed or not. The table says which it is.
 
     Example: oneofmany evaluate runs/nqueens/minloss/42 data/nqueens-test.safetensors
 

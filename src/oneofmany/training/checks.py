@@ -103,7 +103,8 @@ def _check_sampling(settings: Settings, train: Dataset | SequenceData, dev: Data
         if share is not None and share > 0 and not train.multiple.any():
             raise FileError(f"train: phase {phase.name} samples MS queries, but the data has none")
         if share is not None and share < 1 and train.multiple.all():
-            raise FileError(f"train: phase {phase.name} samples OS queries, but the data has none")
+            hint = ": pretraining minloss does not need any" if phase.name == "pretrain-unique" else ""
+            raise FileError(f"train: phase {phase.name} samples OS queries, but the data has none{hint}")
 
 
 def _check_solutions(train: Dataset, first: int) -> None:
