@@ -322,7 +322,7 @@ def test_selectr_takes_them_with_a_reward(kind):
     output, answers = make(0)
     scores = numbers(3, 3, 4).requires_grad_()
     selectr = SelectR(pair_loss=pair_loss())
-    with pytest.raises(ValueError, match="reward: expected a reward, since the pair loss is"):
+    with pytest.raises(ValueError, match="reward: expected one, since only CategoricalNLL and BinaryNLL have a reward"):
         selectr.selector_loss(output, answers, scores=scores)
     losses = selectr.pair_losses(output, answers)
     loss = selectr.reduce(losses, scores=scores) + selectr.reduce_rewards(-losses, scores=scores)

@@ -51,6 +51,7 @@ BAD = [
         changed(variable_mask=true(B, R + 1)),
         r"variable_mask: expected shape \[B,R\] = \[3, 5\] or .* = \[3, 4, 5\], got shape \[3, 6\]",
     ),
+    (changed(variable_mask=true(B, R).long() * 3), "variable_mask: expected values 0 and 1, got 3 to 3"),
     (changed(variable_mask=true(B, R).float()), "variable_mask: expected a bool or integer dtype"),
     (changed(solutions=long(B, K, R).to("meta")), "solutions: expected device cpu, got device meta"),
     (changed(mask=true(B, K).to("meta")), "mask: expected device cpu, got device meta"),

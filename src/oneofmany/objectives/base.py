@@ -163,7 +163,8 @@ class WeightedLoss(nn.Module):
         loss.check(logits, solutions, lengths)
         expect_shape(mask, "mask", "[B,K]", solutions.shape[:2])
         expect_device(mask, "mask", solutions.device)
-        kept, ignoring = as_variable_mask(variable_mask, solutions), loss.ignore_index is not None
+        kept = as_variable_mask(variable_mask, solutions, validate=self.validate)
+        ignoring = loss.ignore_index is not None
         if self.validate and may_look_at_values(mask):
             if lengths is not None:
                 own = lengths.where(mask, 0) if lengths.shape == mask.shape else lengths

@@ -32,7 +32,7 @@ class SelectR(WeightedLoss):
         per_step: scores, weights and rewards for every step, `[T,B,K]`. False: one policy for all steps, and the mean
             of the rewards over the steps.
         reward: how well a listed solution agrees with the live prediction. None: `hamming_reward` with
-            `CategoricalNLL`, `binary_hamming_reward` with `BinaryNLL`; it is required with a pair loss of your own.
+            `CategoricalNLL`, `binary_hamming_reward` with `BinaryNLL`; it is required with any other pair loss.
         pair_loss: the loss of one listed solution at one step; `CategoricalNLL()` by default.
         reduction: "mean" over the trained queries, "sum", or "none": the loss of every query, `[B]`.
         validate: also check the values of the tensors.
@@ -252,5 +252,6 @@ def _reward_of(pair_loss: PairLoss) -> Reward:
     """Choose the paper's reward for the prediction that a pair loss trains."""
     if isinstance(pair_loss, BinaryNLL):
         return binary_hamming_reward
-    expect(isinstance(pair_loss, CategoricalNLL), "reward", "a reward, since the pair loss is your own", None)
+    known = isinstance(pair_loss, CategoricalNLL)
+    expect(known, "reward", "one, since only CategoricalNLL and BinaryNLL have a reward", None)
     return hamming_reward

@@ -89,12 +89,12 @@ def as_mask(mask: Tensor | None, like: Tensor, name: str, *, validate: bool = Fa
     return mask
 
 
-def as_variable_mask(variable_mask: Tensor | None, solutions: Tensor) -> Tensor | None:
+def as_variable_mask(variable_mask: Tensor | None, solutions: Tensor, *, validate: bool = False) -> Tensor | None:
     """Return a variable mask as bool; check its shape, `[B,R]` or `[B,K,R]`, against solutions `[B,K,R]`."""
     if variable_mask is None:
         return None
     batch, listed, variables = solutions.shape
-    mask = as_bool(variable_mask, "variable_mask")
+    mask = as_bool(variable_mask, "variable_mask", validate=validate)
     if mask.shape not in ((batch, variables), (batch, listed, variables)):
         wanted = f"[B,R] = {[batch, variables]} or [B,K,R] = {[batch, listed, variables]}"
         expect_axes(False, mask, "variable_mask", f"shape {wanted}")
