@@ -159,9 +159,9 @@ def ms_order(grid: Grid) -> Table:
     rows = []
     for task in TASKS:
         made = compared_commands([one for one in compare(grid) if (one.task, one.subset) == (task, "ms")])
-        mine, held = _in_order(ours, task), order_holds(ours, task)
-        words = {None: "", True: "the order holds", False: "the order does not hold"}[held]
-        order = (Cell(mine, commands=made if mine else ()), Cell(_in_order(papers, task)), Cell(words))
+        mine, held = in_order(ours, task), order_holds(ours, task)
+        words = {None: "", True: "the groups are in order", False: "the groups are not in order"}[held]
+        order = (Cell(mine, commands=made if mine else ()), Cell(in_order(papers, task)), Cell(words))
         rows.append((Cell(name_of(task)), Cell("worst to best"), *order))
         for higher, lower in GAPS:
             gaps = [_gap(results, task, higher, lower) for results in (ours, papers)]
@@ -177,20 +177,21 @@ def ms_order(grid: Grid) -> Table:
         "MS queries: the order of the objectives, and the gaps between them in points",
         columns(("task", ""), (("", ("ours", "paper", "difference")),)),
         tuple(rows),
-        "Means over seeds. The paper's order: every multiplicity-aware objective (CC-Loss, MinLoss, I-ExplR, SelectR) "
-        "is above Unique, and Unique is above Naive and Random.",
+        "Means over seeds. The paper's order of groups: every multiplicity-aware objective (CC-Loss, MinLoss, I-ExplR, "
+        "SelectR) is above Unique, and Unique is above Naive and Random.",
         labels=2,
     )
 
 
-def _in_order(results: Results, task: str) -> str:
+def in_order(results: Results, task: str) -> str:
+    """The objectives from the lowest mean on MS queries to the highest; those without a mean are left out."""
     means = {objective: results.mean(task, objective, "ms") for objective in OBJECTIVES}
     known = {objective: mean for objective, mean in means.items() if mean is not None}
     return " < ".join(name_of(objective) for objective in sorted(known, key=lambda objective: known[objective]))
 
 
 def order_holds(results: Results, task: str) -> bool | None:
-    """Whether the paper's order holds; None if means that would decide it are missing. One reversed pair decides."""
+    """Whether the paper's order of groups holds; None if missing means would decide it. One reversed pair decides."""
     pairs = [(o, "unique") for o in BASELINES if o != "unique"] + [("unique", o) for o in AWARE]
     held = [_gap(results, task, higher, lower) for lower, higher in pairs]
     if any(points is not None and points <= 0 for points in held):

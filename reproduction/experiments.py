@@ -115,7 +115,7 @@ def splits(grid: Grid) -> Table:
         tuple(rows),
         f"{INTERVALS} MinLoss, trained with the checker (`{CHECKER_VARIANT}`), the same settings; each row is trained "
         "and tested on data of its own split. Grids that turn into each other by symmetries are one class. A split by "
-        "puzzle allows queries of one class in both training and test; a split by grid class does not.",
+        "puzzle allows queries made from grids of one class in both training and test; a split by grid class does not.",
     )
 
 

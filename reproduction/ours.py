@@ -36,7 +36,7 @@ class TestSet(NamedTuple):
     Args:
         task: of its queries.
         title: for readers.
-        sample: ``fresh`` if it was read once, for the headline; ``first`` if it was read while results were added.
+        sample: ``fresh`` if it was read once for each run; ``first`` if it was read while results were added.
     """
 
     __test__ = False  # pytest: not a class of tests
@@ -59,8 +59,8 @@ TESTS = {
 TITLES = {task: TESTS[f"{task}-test"].title for task in TASKS}
 """Task -> the title of its test sets."""
 SAMPLES = (
-    "Fresh: a second sample of the test split, read once, for these numbers. First: the samples that were read while "
-    "results were added."
+    "Fresh: a second sample of the test split, read once for each run. First: the samples that were read while results "
+    "were added."
 )
 INTERVALS = f"Mean over seeds, with Student's t interval (95 %) over seeds, cut at 0 and 100. {SAME_ACCURACY}"
 

@@ -30,6 +30,7 @@ class Comparison:
         unit: ``points`` for differences, ``%`` for shares.
         about: what else a reader must know: the bound, or what the test is over.
         group: of comparisons with the same group, only the one with the weakest support is shown.
+        given_networks: the test is over queries, so it says nothing about other seeds.
     """
 
     label: str
@@ -41,6 +42,7 @@ class Comparison:
     unit: str = "points"
     about: str = ""
     group: str = ""
+    given_networks: bool = False
 
     def __str__(self) -> str:
         """``N-Queens MS, Unique − Naive: +11.53 [−2.10, +25.16], p = 0.07``."""
@@ -79,6 +81,11 @@ class Finding:
     p: float | None = None
     adjusted: float | None = None
     uncorrected: str = ""
+
+    @property
+    def given_networks(self) -> bool:
+        """Whether all comparisons are about given networks."""
+        return all(one.given_networks for one in self.comparisons)
 
     @property
     def measured(self) -> bool:
@@ -162,7 +169,7 @@ def over_queries(label: str, values: np.ndarray | None, about: str = "") -> Comp
         first, apart = int((values > 0).sum()), int((values != 0).sum())
         tails = [float(binomtest(first, apart, alternative=side).pvalue) for side in ("greater", "less")]
         greater, less = (max(tail, np.finfo(float).tiny) for tail in tails)
-    return Comparison(label, found.mean, found.low, found.high, greater, less, about=about)
+    return Comparison(label, found.mean, found.low, found.high, greater, less, about=about, given_networks=True)
 
 
 def judge(claims: Iterable[tuple[Sequence[Comparison], int | None]], level: float = LEVEL) -> list[Finding]:

@@ -299,6 +299,19 @@ def test_the_paper_statistics(reference):
     assert sorted(np.unique((dataset.query > 0).sum(1))) == list(range(17, 35))
 
 
+@pytest.mark.slow
+def test_what_the_splits_of_the_headline_share(reference):
+    """docs/results.md says it: no grid that a query was made from, but other solutions of MS queries."""
+    clues = reference("sudoku17.txt")
+    train, test = (build_benchmark(name, clues) for name in ("sudoku-train", "sudoku-fresh-test"))
+    listed = set(map(bytes, canonical_sudoku(train.solutions)))
+    row = np.repeat(np.arange(len(test)), test.listed)
+    shared = np.unique(row[[bytes(key) in listed for key in canonical_sudoku(test.solutions)]])
+    assert (len(shared), int((~test.multiple[shared]).sum())) == (197, 34)
+    single = [canonical_sudoku(data.solutions[np.repeat(~data.multiple, data.listed)]) for data in (train, test)]
+    assert not set(map(bytes, single[0])) & set(map(bytes, single[1]))
+
+
 def test_bad_lists(tmp_path):
     bad = {
         "short.txt": ("1" * 80, "line 1, column 1: the line has 80 cells, expected 9 or 81"),

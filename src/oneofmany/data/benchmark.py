@@ -48,7 +48,7 @@ FRESH: dict[str, Callable[..., Dataset]] = {
     "futoshiki-fresh-test": partial(build_futoshiki, 6, 18, 5, 10_000, "test", seed=5),
     "sudoku-fresh-test": partial(build_sudoku, 10_004, "test", seed=5, ms_queries=5_004),
 }
-"""Second test sets: other samples of the test splits, read once for the headline numbers."""
+"""Second test sets: other samples of the test splits, read once for each run."""
 
 COMPLETION: dict[str, Callable[..., Dataset]] = {
     f"nqueens-completion-{n}{name}-{split}": partial(build_completions, n, blanks, split, by_class=bool(name), seed=1)
