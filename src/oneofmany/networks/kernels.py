@@ -9,10 +9,10 @@ Kernels run if matrix products take 16-bit inputs on a GPU. This is how each net
 | equivariant | ``torch.autocast`` to bfloat16 | without kernels all of its products are PyTorch's own |
 | transformer, sequences | ``torch.autocast`` to bfloat16 | PyTorch's own products and fused attention; no kernels |
 
-Those of the NLM and the RRN are Triton kernels, those of the equivariant network CUDA kernels. On a CPU, the equivariant
-network has kernels for float32, compiled with numba. Everything else runs as plain PyTorch: the other networks on CPUs,
-float32 on a GPU, functions traced by torch.compile (a compiler cannot see into the kernels), and what a network's
-kernels do not support.
+Those of the NLM and the RRN are Triton kernels, those of the equivariant network CUDA kernels. On a CPU the equivariant
+network has kernels for float32, compiled with numba. Everything else runs as plain PyTorch: other networks on CPUs,
+float32 on a GPU, functions traced by torch.compile (a compiler cannot see into the kernels), and sizes and rules that
+the kernels of a network do not support.
 """
 
 from __future__ import annotations
