@@ -62,7 +62,8 @@ def takes_cuda(tensor: Tensor) -> bool:
 
 def takes_cpu(tensor: Tensor) -> bool:
     """Return whether a pass over this tensor on a CPU runs as compiled kernels."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling() and not autocasts(tensor)
+    plain = tensor.device.type != "cpu" or tensor.dtype != torch.float32
+    return not plain and not torch.compiler.is_compiling() and not autocasts(tensor)
 
 
 def autocasts(tensor: Tensor) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from oneofmany.data import DeviceData
+from oneofmany.data.futoshiki import build_futoshiki
 from oneofmany.data.nqueens import build_nqueens
 from oneofmany.data.sudoku import build_sudoku
 from oneofmany.networks.equivariant import EquivariantNetwork, EquivariantSelector, cpu_autograd, steps
@@ -15,6 +16,7 @@ from structures import coloured, graphs
 DATA = {
     "nqueens": lambda: build_nqueens(6, 4, 20, seed=1),
     "sudoku": lambda: build_sudoku(20, "test", seed=1),
+    "futoshiki": lambda: build_futoshiki(4, 8, 4, 20, seed=1),
     "graphs": lambda: coloured(12, seed=3),
     "own rules": lambda: graphs(12, seed=3),
 }

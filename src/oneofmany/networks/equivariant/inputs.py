@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
 from oneofmany.networks.equivariant.rules import UNEQUAL
 from oneofmany.networks.equivariant.tables import RuleTables
+from oneofmany.networks.kernels import takes_cpu
 from oneofmany.problems import Batch
 
 
@@ -50,14 +51,16 @@ def checked_tables(
 ) -> RuleTables:
     """Check a batch against a network with weights for these kinds and return the tables of its rules.
 
-    If the queries bring rules of their own or relations a != b, these are tables of blocks, one for each query.
+    If the queries bring rules of their own or relations a != b, these are tables of blocks, one for each query. So they
+    are with relations a < b where kernels know these as rules only (CPUs).
     """
     query, relations, problem = batch.query, batch.relations, batch.problem
     if query.ndim != 2 or query.shape[1] != problem.variables:
         raise ValueError(f"query: expected [B, {problem.variables}] for {problem}, got {list(query.shape)}")
     if query.dtype != torch.int64:
         raise ValueError(f"query: expected int64, got {query.dtype}")
-    device = next(network.parameters()).device
+    weight = next(network.parameters())
+    device = weight.device
     if query.device != device:
         raise ValueError(f"query: expected the network's device {device}, got {query.device}")
     if relations is not None:
@@ -72,15 +75,15 @@ def checked_tables(
                 f"relations: expected int64 on the network's device {device}, got {relations.dtype} on "
                 f"{relations.device}"
             )
-    unequal = relations is not None and relations.shape[1] > 0 and problem.relation != "<"
-    if unequal or batch.own is not None:
+    as_blocks = problem.relation != "<" or (relations_as_rules and takes_cpu(weight))
+    if batch.own is not None or (relations is not None and relations.shape[1] > 0 and as_blocks):
         tables = block_tables(batch, relations_as_rules)
     else:
         tables = shared_tables(problem, device)
     present = [kind for kind, _ in tables.kinds]
     if relations_as_rules and relations is not None and relations.shape[1]:
         present.append(str(problem.relation_kind))
-    unknown = [kind for kind in present if kind not in kinds]
+    unknown = [kind for kind in dict.fromkeys(present) if kind not in kinds]
     unknown += [] if tables.sums is None else [kind for kind in tables.sums.kinds if kind not in sums]
     if unknown:
         raise ValueError(f"problem: expected rules of the kinds {list(kinds)}, got {problem} with {unknown}")

@@ -173,12 +173,11 @@ def uses_cpu_kernels(
 ) -> bool:
     """Return whether all steps from a state [C, B, width] run as compiled kernels on a CPU.
 
-    They do not know relations a < b nor rules with weights and bounds, and need the formulas of this module.
+    They do not know rules with weights and bounds, know relations as rules only, and need the formulas of this module.
     """
     if relations is not None or tables.sums is not None or not state.numel():
         return False
-    numbers = (state, query, *step.parameters())
-    return takes_cpu(state) and all(one.dtype == torch.float32 for one in numbers) and is_plain(step)
+    return all(map(takes_cpu, (state, query, *step.parameters()))) and is_plain(step)
 
 
 def is_plain(network: nn.Module) -> bool:
