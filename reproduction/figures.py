@@ -57,7 +57,7 @@ def page_charts(grid: Grid, searches: Sequence[Searched] = ()) -> list[Chart]:
     """The figures that pages of the docs show; those without numbers are left out."""
     charts = [reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid)]
     charts += [factorial_chart(grid), alike_chart(grid), given_rules_chart(grid), pronunciations_chart(grid)]
-    charts += [hard_chart(grid), search_figure(searches), large_chart(grid)]
+    charts += [hard_chart(grid), search_figure(searches), large_chart(grid, searches)]
     return [chart for chart in charts if chart]
 
 

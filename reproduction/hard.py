@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def hard_ratings(grid: Grid) -> Table:
     )
 
 
-def seeds_cell(tests: Mapping[str, Runs]) -> Cell:
+def seeds_cell(tests: Mapping[str, Sequence[Any]]) -> Cell:
     """``3``, or ``2 to 3`` if some test sets have fewer seeds than others."""
     few, most = (end(len(runs) for runs in tests.values()) for end in (min, max))
     return count_cell(most) if few == most else Cell(f"{few} to {most}", {"": most})

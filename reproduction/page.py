@@ -88,7 +88,13 @@ def objective_tables(grid: Grid) -> list[Table]:
 
 def hard_tables(grid: Grid, searches: Sequence[Searched] = ()) -> list[Table]:
     """Hard Sudokus."""
-    return [hard_sudokus(grid), hard_conditions(grid), hard_ratings(grid), search_table(searches), large_boards(grid)]
+    return [
+        hard_sudokus(grid),
+        hard_conditions(grid),
+        hard_ratings(grid),
+        search_table(searches),
+        large_boards(grid, searches),
+    ]
 
 
 def paper_tables(grid: Grid) -> list[Table]:

@@ -70,11 +70,11 @@ def shorten_searches(root: Path) -> list[str]:
 Points = dict[int, list[tuple[Searched, SearchPoint]]]
 
 
-def grouped(searches: Iterable[Searched]) -> dict[Group, Points]:
-    """Group -> starts -> the points of its seeds; the test set comes first."""
+def grouped(searches: Iterable[Searched], size: int = 9) -> dict[Group, Points]:
+    """Group -> starts -> the points of its seeds, on boards of this size; the test set comes first."""
     found: dict[Group, Points] = defaultdict(lambda: defaultdict(list))
     for one in searches:
-        for point in one.points:
+        for point in one.points if one.about["data"]["size"] == size else ():
             group = Group(network_of(one), one.about["data"]["name"], point.restart, point.steps)
             found[group][point.starts].append((one, point))
     order = sorted(found, key=lambda group: (group.network, group.data != TEST, *group[1:]))
@@ -102,7 +102,8 @@ def search_table(searches: Sequence[Searched]) -> Table:
             Cell(str(len(last))),
         ]
         rows.append(tuple(row))
-    devices = {str(one.about["environment"].get("device") or "") for one in searches} - {""}
+    shown = [one for points in groups.values() for found in points.values() for one, _ in found]
+    devices = {str(one.about["environment"].get("device") or "") for one in shown} - {""}
     return Table(
         "hard-search",
         "Search by noise on hard Sudokus: accuracy in % (seconds)",
@@ -191,7 +192,7 @@ def search_figure(searches: Sequence[Searched]) -> Chart | None:
     # A panel with few of the numbers of steps shows little; the table has them.
     most = max(map(len, panels.values()))
     shown = [panel for panel in panels.items() if len(panel[1]) == most]
-    made = dict.fromkeys(map(command_of, searches))
+    made = dict.fromkeys(command_of(one) for points in groups.values() for found in points.values() for one, _ in found)
     return Chart(
         "hard-search",
         "Hard Sudokus: accuracy over starts and steps",

@@ -290,3 +290,20 @@ def test_larger_boards_by_the_number_of_givens():
     assert all(f"trained on {size}" in chart.svg for size in ("9x9", "16x16"))
     assert large_chart(Grid.of([])) is None
     assert not hard_ratings(Grid.of([*nine, own])).rows  # not on extreme Sudokus
+
+
+def test_searches_on_larger_boards_have_rows_of_their_own():
+    def on(givens, seed=42):
+        one = searched(seed, f"sudoku-size-16-givens-{givens}-test", starts=(1, 8))
+        return replace(one, about=one.about | {"data": one.about["data"] | {"size": 16}})
+
+    searches = [on(96), on(96, 1729), on(144)]
+    table = large_boards(Grid.of([]), searches)
+    names = [column.full_name for column in table.columns]
+    rows = [dict(zip(names, texts(row), strict=True)) for row in table.rows]
+    assert [row["answers"].split(",")[0] for row in rows] == ["one trajectory", "up to 8 starts"] * 2
+    assert {(row["network"], row["trained on"], row["seeds"]) for row in rows} == {(HARD, "9x9", "1 to 2")}
+    assert rows[0]["16x16, givens of 256 96"].startswith("75.00")
+    assert rows[0]["16x16, givens of 256 144"].startswith("75.00 [")
+    assert "trained on 9x9" in large_chart(Grid.of([]), searches).svg
+    assert not search_table(searches).rows  # those of 9x9
