@@ -8,7 +8,7 @@ from by_hand import updater_of
 from on_device import assert_same_training, on_device
 
 from capturing import Capturing
-from oneofmany.networks.equivariant import blocks, plain, steps
+from oneofmany.networks.equivariant import blocks, inputs, steps
 from oneofmany.training.settings import SelectorTraining
 from small_runs import NETWORKS, small
 from structures import cages, coloured, graphs, ordered_cages, sums
@@ -36,15 +36,14 @@ def settings_of(make, objective, **changes):
     return small(objective, task=make(1, seed=1).problem.task, **changes)
 
 
-@pytest.fixture(params=[False, True], ids=["cpu", "unrolled"])
-def _forms(request, monkeypatch):
-    """The formulas of a CPU, and those that a GPU runs."""
-    if request.param:
-        for module in (plain, steps):
-            monkeypatch.setattr(module, "unrolled", lambda x: True)
+@pytest.fixture
+def _plain(monkeypatch):
+    """The formulas that a GPU runs where it has no kernels."""
+    for module in (inputs, steps):
+        monkeypatch.setattr(module, "takes_cpu", lambda _: False)
 
 
-@pytest.mark.usefixtures("_forms")
+@pytest.mark.usefixtures("_plain")
 @pytest.mark.parametrize(("make", "objective", "changes"), CASES, ids=NAMES)
 def test_every_update_could_be_the_same_graph(make, objective, changes):
     updater = updater_of(settings_of(make, objective, **changes), None, data=make(24, seed=1))

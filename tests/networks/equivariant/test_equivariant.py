@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from oneofmany.networks.equivariant import EquivariantNetwork, plain, steps
+from oneofmany.networks.equivariant import EquivariantNetwork, inputs, steps
 from oneofmany.networks.equivariant.inputs import flag_features
 from oneofmany.networks.inference import draw_noise, predict
 from oneofmany.networks.protocol import PredictionNetwork
@@ -58,12 +58,12 @@ CASES = {
 }
 
 
-@pytest.fixture(params=["CPU kernels", "slot by slot"])
+@pytest.fixture(params=["CPU kernels", "plain"])
 def path(request, monkeypatch):
-    """Both ways to pool: the one for CPUs, and the one for GPUs and the compiler."""
-    if request.param == "slot by slot":
-        for module in (plain, steps):
-            monkeypatch.setattr(module, "unrolled", lambda x: True)
+    """Both ways to run the steps: compiled kernels, and the plain formulas."""
+    if request.param == "plain":
+        for module in (inputs, steps):
+            monkeypatch.setattr(module, "takes_cpu", lambda _: False)
 
 
 @pytest.mark.usefixtures("path")

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from oneofmany.networks.equivariant import plain
 from oneofmany.networks.equivariant.plain import pool_relations, spread_relations, sum_rows, top_over_rules
 from oneofmany.networks.equivariant.tables import relation_tables, rule_tables
 from oneofmany.problems import Problem, Rule, futoshiki, nqueens, sudoku
@@ -23,13 +22,6 @@ PROBLEMS = {
         "own", 2, 2, 4, (Rule("single", (5,), False), Rule("pair", (0, 6), False))
     ),
 }
-
-
-@pytest.fixture(params=["CPU kernels", "slot by slot"])
-def path(request, monkeypatch):
-    """Both ways to pool: the one for CPUs, and the one for GPUs and the compiler."""
-    if request.param == "slot by slot":
-        monkeypatch.setattr(plain, "unrolled", lambda x: True)
 
 
 def drawn(problem: Problem, ties: bool, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -54,7 +46,6 @@ def kept_rules(problem: Problem) -> list[Rule]:
 # ---- static rules --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -78,7 +69,6 @@ def test_the_two_largest_and_their_gradient_against_brute_force(name, ties, dtyp
     assert torch.equal(gradient, expected_gradient)
 
 
-@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_gradients_against_difference_quotients(name):
     tables = rule_tables(PROBLEMS[name], CPU)
@@ -88,7 +78,6 @@ def test_gradients_against_difference_quotients(name):
     assert torch.autograd.gradcheck(lambda x: sum_rows(x, tables.spread), answers)
 
 
-@pytest.mark.usefixtures("path")
 @given(st.data())
 def test_choices_below_the_second_largest_do_not_matter(data):
     """One of five or one of nine: the number and order of the others do not matter."""

@@ -29,15 +29,26 @@ up its own gradients, so a batch gives the same bits with any number of threads.
 
 
 def run_steps(
-    step: nn.Module, state: Tensor, query: Tensor, tables: RuleTables, steps: int, every_step: bool
+    step: nn.Module,
+    state: Tensor,
+    query: Tensor,
+    tables: RuleTables,
+    steps: int,
+    every_step: bool,
+    told: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return logits [T, C, B] (T = 1 if not every_step) and the last state [C, B, width], as ``steps.run_steps``."""
+    """Return logits [T, C, B] (T = 1 if not every_step) and the last state [C, B, width], as ``steps.run_steps``.
+
+    ``told`` [C, B, 2 * hidden] is what rules with weights and bounds tell the choices, at every step the same.
+    """
     block: Any = step.block
-    names, parameters = zip(*step.named_parameters(), strict=True)
-    plan = _Plan(names, block.kinds, tables, steps, every_step)
-    if torch.is_grad_enabled() and any(one.requires_grad for one in (state, query, *parameters)):
-        return _Steps.apply(plan, state, query, *parameters)  # pyright: ignore[reportReturnType]
-    logits, last, _ = _forward(plan, state, query, parameters, keep=False)
+    used = {name: one for name, one in step.named_parameters() if name != "block.sum"}
+    plan = _Plan(tuple(used), block.kinds, tables, steps, every_step)
+    parameters = tuple(used.values())
+    asks = (state, query, *parameters) if told is None else (state, query, told, *parameters)
+    if torch.is_grad_enabled() and any(one.requires_grad for one in asks):
+        return _Steps.apply(plan, state, query, told, *parameters)  # pyright: ignore[reportReturnType]
+    logits, last, _ = _forward(plan, state, query, told, parameters, keep=False)
     return logits, last
 
 
@@ -100,27 +111,30 @@ class _Plan:
 
 class _Steps(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, plan: _Plan, state: Tensor, query: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor]:
-        logits, last, ctx.states = _forward(plan, state, query, parameters, keep=True)
+    def forward(
+        ctx: Any, plan: _Plan, state: Tensor, query: Tensor, told: Tensor | None, *parameters: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        logits, last, ctx.states = _forward(plan, state, query, told, parameters, keep=True)
         ctx.plan = plan
-        ctx.save_for_backward(query, *parameters)
+        ctx.save_for_backward(query, told, *parameters)
         return logits, last
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        query, *parameters = ctx.saved_tensors
-        of_state, of_query, of_parameters = _backward(ctx.plan, ctx.states, query, parameters, *grad_outputs)
-        return None, of_state, of_query, *of_parameters
+        query, told, *parameters = ctx.saved_tensors
+        inputs, of_parameters = _backward(ctx.plan, ctx.states, query, told, parameters, *grad_outputs)
+        return None, *inputs, *of_parameters
 
 
 def _forward(
-    plan: _Plan, state: Tensor, query: Tensor, parameters: Sequence[Tensor], keep: bool
+    plan: _Plan, state: Tensor, query: Tensor, told: Tensor | None, parameters: Sequence[Tensor], keep: bool
 ) -> tuple[Tensor, Tensor, np.ndarray]:
     """Logits, the last state and, if they are to be kept, the states before every step: [T, Q, C, D]."""
     from oneofmany.networks.equivariant import cpu_kernels as kernels
 
     states, asked = plan.inside(state), plan.inside(query)
+    added = None if told is None else plan.inside(told)
     Q, C, D = states.shape
     T, layers, rules, structures = plan.steps, plan.layers(parameters), plan.rules(), plan.structures(Q)
     made = np.empty((T if plan.every_step else 1, Q, C), np.float32)
@@ -138,6 +152,7 @@ def _forward(
                 if keep:
                     kept[t, group] = states[group]
                 own.speak(slots)
+                _tell(own, layers, added, group)
                 own.listen(slots)
                 kernels.normalise(
                     now, own.change, layers.update_bias, about, own.x, layers.readout, logits, slots, C, D
@@ -150,9 +165,15 @@ def _forward(
 
 
 def _backward(
-    plan: _Plan, states: np.ndarray, query: Tensor, parameters: Sequence[Tensor], of_logits: Tensor, of_last: Tensor
-) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The gradients of the first state [N, K, D], of the query [N, K, D] and of the parameters."""
+    plan: _Plan,
+    states: np.ndarray,
+    query: Tensor,
+    told: Tensor | None,
+    parameters: Sequence[Tensor],
+    of_logits: Tensor,
+    of_last: Tensor,
+) -> tuple[list[Tensor | None], list[Tensor]]:
+    """The gradients of the first state [N, K, D], of the query, of what is told, and of the parameters."""
     from oneofmany.networks.equivariant import cpu_backward as kernels
 
     T, Q, C, D = states.shape
@@ -163,6 +184,8 @@ def _backward(
     choice_back, update_back = np.ascontiguousarray(layers.choice.T), np.ascontiguousarray(layers.update.T)
     asked, given = plan.inside(query), plan.inside(of_logits[..., None])[..., 0]
     of_states, of_query = plan.inside(of_last), np.zeros((Q, C, D), np.float32)
+    added = None if told is None else plan.inside(told)
+    of_told = None if added is None else np.zeros_like(added)
     silent = np.zeros((_slots(Q, C), C), np.float32)  # of a step whose logits were not asked for
 
     def lane(groups: Sequence[slice]) -> dict[str, Tensor]:
@@ -184,6 +207,7 @@ def _backward(
                 before = states[t, group].reshape(rows, D)
                 np.add(before, about, out=own.x[:rows])
                 own.speak(slots)
+                _tell(own, layers, added, group)
                 own.listen(slots)
                 of_step = given[t, group] if plan.every_step else given[0, group] if t == T - 1 else silent
                 kernels.normalise_back(
@@ -193,6 +217,8 @@ def _backward(
                 _add_product(sums["block.update.weight"], grad, own.hidden, rows)
                 product(grad, update_back, of_hidden, rows)
                 kernels.gate_back(own.out, of_hidden, of_out, of_bias, rows, P, H)
+                if of_told is not None:
+                    of_told[group] += of_out[:rows, P:].reshape(slots, C, -1)
                 kernels.collect(of_out, own.at, members, sizes, rules.back, own.first, own.stride, of_said, slots, C, P)
                 for row, count, kind in own.parts:
                     weight = sums["block.rule"][plan.kinds.index(kind)]
@@ -211,7 +237,15 @@ def _backward(
 
     lanes = _in_lanes(lane, Q, C)
     of_parameters = [torch.stack([sums[name] for sums in lanes]).sum(0) for name in plan.names]
-    return plan.outside(of_states), plan.outside(of_query), of_parameters
+    inputs = (of_states, of_query, of_told)
+    return [None if one is None else plan.outside(one) for one in inputs], of_parameters
+
+
+def _tell(own: Round, layers: Layers, added: np.ndarray | None, group: slice) -> None:
+    """Add what is told from outside [Q, C, 2H] to the choices' own parts."""
+    if added is not None:
+        told = added[group].reshape(-1, added.shape[-1])
+        own.out[: len(told), layers.pooled :] += told
 
 
 def _add_product(total: Tensor, left: np.ndarray, right: np.ndarray, rows: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from oneofmany.networks.equivariant.tables import Incidence, RelationTables, RuleTables
@@ -20,15 +19,8 @@ Spans = tuple[tuple[int, int], ...]
 # ---- pooling over static rules -------------------------------------------------------------------------------------
 
 
-def unrolled(x: Tensor) -> bool:
-    """Return whether to loop over slots, which a compiler fuses into one kernel, instead of using CPU kernels."""
-    return x.is_cuda or torch.compiler.is_compiling()
-
-
 def _sum_rows(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
     weight = weight.to(x.dtype)
-    if not unrolled(x):
-        return F.embedding_bag(index, x.flatten(1), mode="sum", per_sample_weights=weight).unflatten(1, x.shape[1:])
     total = x[index[:, 0]] * weight[:, 0, None, None]
     for j in range(1, index.shape[1]):
         total = total + x[index[:, j]] * weight[:, j, None, None]
@@ -90,45 +82,6 @@ class _TopRows(torch.autograd.Function):
         return total, None, None, None, None, None
 
 
-class _TopWindows(torch.autograd.Function):
-    """Rules as windows of a channels-last image, so that PyTorch's vectorised CPU max pooling finds the winners."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, members: Tensor, real: Tensor, spans: Spans) -> Tensor:
-        parts = [_top_two_windows(x.flatten(1), *part) for part in _of_spans(members, real, spans)]
-        best, second, winner, runner_up = _joined(parts)
-        alone = second == -torch.inf
-        ctx.save_for_backward(winner, runner_up, alone)
-        ctx.shape = x.shape
-        return torch.cat([part.unflatten(1, x.shape[1:]) for part in (best, second.masked_fill(alone, 0))], -1)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        (grad,) = grad_outputs
-        winner, runner_up, alone = ctx.saved_tensors
-        grad_best, grad_second = (part.flatten(1) for part in grad.chunk(2, -1))
-        total = torch.zeros(ctx.shape, dtype=grad.dtype).flatten(1)
-        total.scatter_add_(0, winner, grad_best).scatter_add_(0, runner_up, grad_second.masked_fill(alone, 0))
-        return total.view(ctx.shape), None, None, None
-
-
-def _top_two_windows(x: Tensor, members: Tensor, real: Tensor) -> list[Tensor]:
-    """The two largest of every rule, and their choices: each [G, numbers], from x [C, numbers]."""
-    G, W = members.shape
-    choice = members.flatten()
-    rows = x.index_select(0, choice)
-    rows.view(G, W, -1).masked_fill_(~real[..., None], -torch.inf)
-    picture = rows.view(1, G, W, -1).permute(0, 3, 1, 2)
-
-    def largest() -> list[Tensor]:
-        return [part.flatten(2)[0].t() for part in F.max_pool2d(picture, (1, W), return_indices=True)]
-
-    best, winner = largest()
-    rows.scatter_(0, winner, -torch.inf)
-    second, runner_up = largest()
-    return [best, second, choice[winner], choice[runner_up]]
-
-
 def _joined(parts: list[list[Tensor]]) -> list[Tensor]:
     """The same tensors of all spans, one after the other."""
     return parts[0] if len(parts) == 1 else [torch.cat(part) for part in zip(*parts, strict=True)]
@@ -153,9 +106,7 @@ def top_over_rules(x: Tensor, tables: RuleTables) -> Tensor:
     Together they show whether a choice of the rule is taken and whether another one could be. They do not depend on
     the size of the rule, unlike a mean or a sum. The second of a rule with a single choice is 0.
     """
-    if unrolled(x):
-        return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot, tables.spans)
-    return _TopWindows.apply(x, tables.members, tables.real, tables.spans)
+    return _TopRows.apply(x, tables.members, tables.real, tables.rules, tables.slot, tables.spans)
 
 
 # ---- pooling over the rules of a query's relations -------------------------------------------------------------------

@@ -14,11 +14,10 @@ from oneofmany.networks.equivariant.plain import (
     spread_relations,
     sum_rows,
     top_over_rules,
-    unrolled,
 )
 from oneofmany.networks.equivariant.rules import FEATURES
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
-from oneofmany.networks.equivariant.tables import RelationTables, RuleTables
+from oneofmany.networks.equivariant.tables import RelationTables, RuleTables, SumTables
 from oneofmany.networks.kernels import autocasts, takes_cpu, takes_cuda
 
 
@@ -67,7 +66,7 @@ class RuleBlock(nn.Module):
 
         ``belief`` [R, B, V], the probabilities of the values, is needed for rules with weights and bounds.
         """
-        spoken, own = self._choices(state + query)
+        spoken, own = self.choice(state + query).split([self.pooled, 2 * self.hidden], -1)
         pooled = top_over_rules(spoken, tables)
         weights = dict(zip(self.kinds, self.rule.unbind(), strict=True))
         of_kinds = pooled.split([count for _, count in tables.kinds])
@@ -77,21 +76,15 @@ class RuleBlock(nn.Module):
             answers = pool_relations(spoken, relations) @ weights[self.relation_kind]
             own = own + spread_relations(answers, relations)
         if belief is not None and tables.sums is not None:
-            told = sum_features(belief, tables.sums).to(own.dtype)
-            for features, kind in zip(told, tables.sums.kinds, strict=True):
-                own = own + features @ self.sum[self.sums.index(kind)]
+            own = own + self.told(belief, tables.sums).to(own.dtype)
         gate, value = own.chunk(2, -1)
         return F.layer_norm(state + self.update(F.silu(gate) * value), (self.width,))
 
-    def _choices(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        weight, bias = self.choice.weight, self.choice.bias
-        if unrolled(x):
-            spoken, own = F.linear(x, weight, bias).split([self.pooled, 2 * self.hidden], -1)
-            return spoken, own
-        # Eager CPU kernels need contiguous inputs: two products cost less than one product and copies of its parts.
-        return F.linear(x, weight[: self.pooled], bias[: self.pooled]), F.linear(
-            x, weight[self.pooled :], bias[self.pooled :]
-        )
+    def told(self, belief: Tensor, sums: SumTables) -> Tensor:
+        """Return what rules with weights and bounds tell the choices, [C, B, 2 * hidden], from the belief [R, B, V]."""
+        of_kinds = zip(sum_features(belief, sums), sums.kinds, strict=True)
+        parts = [features.to(self.sum.dtype) @ self.sum[self.sums.index(kind)] for features, kind in of_kinds]
+        return torch.stack(parts).sum(0)
 
 
 class Step(nn.Module):
@@ -118,9 +111,16 @@ class Step(nn.Module):
 
         ``belief`` [R, B, V] is what rules with weights and bounds expect; by default that of the state's logits.
         """
-        if tables.sums is not None and belief is None:
-            with torch.autocast(state.device.type, enabled=False):
-                belief = beliefs(state @ self.readout.to(state.dtype), tables.sums.weights.shape[-1])
+        if tables.sums is not None:
+            if belief is None:
+                with torch.autocast(state.device.type, enabled=False):
+                    belief = beliefs(state @ self.readout.to(state.dtype), tables.sums.weights.shape[-1])
+            if uses_cpu_kernels(self, state, query, relations):
+                from oneofmany.networks.equivariant import cpu_autograd
+
+                told = self.block.told(belief, tables.sums)
+                logits, state = cpu_autograd.run_steps(self, state, query, tables, 1, True, told)
+                return state, logits[0]
         state = self.block(state, query, tables, relations, belief)
         # Logits need full precision: in 16 bits, close values of a variable would tie.
         with torch.autocast(state.device.type, enabled=False):
@@ -145,7 +145,7 @@ def run_steps(
         from oneofmany.networks.equivariant import cuda
 
         return cuda.run_steps(step, state, query, tables, relations, steps, every_step)
-    if uses_cpu_kernels(step, state, query, tables, relations):
+    if tables.sums is None and uses_cpu_kernels(step, state, query, relations):
         from oneofmany.networks.equivariant import cpu_autograd
 
         return cpu_autograd.run_steps(step, state, query, tables, steps, every_step)
@@ -168,14 +168,13 @@ def uses_kernels(block: RuleBlock, state: Tensor, tables: RuleTables, relations:
     return widths and tables.members.shape[1] < 127 and values <= 16
 
 
-def uses_cpu_kernels(
-    step: Step, state: Tensor, query: Tensor, tables: RuleTables, relations: RelationTables | None
-) -> bool:
-    """Return whether all steps from a state [C, B, width] run as compiled kernels on a CPU.
+def uses_cpu_kernels(step: Step, state: Tensor, query: Tensor, relations: RelationTables | None) -> bool:
+    """Return whether steps from a state [C, B, width] run as compiled kernels on a CPU.
 
-    They do not know rules with weights and bounds, know relations as rules only, and need the formulas of this module.
+    They know relations as rules only, and need the formulas of this module. Rules with weights and bounds depend on
+    the belief, so they are computed between the steps.
     """
-    if relations is not None or tables.sums is not None or not state.numel():
+    if relations is not None or not state.numel():
         return False
     return all(map(takes_cpu, (state, query, *step.parameters()))) and is_plain(step)
 
