@@ -42,7 +42,7 @@ def _with_data(settings: Settings, colours: int, sizes: str) -> Recipe:
 
 def _longer(settings: Settings, updates: int, batch: int) -> dict[str, Any]:
     """The fields for a longer budget, which pre-trainings and the second phase share as they share the short one."""
-    fields = {"first.updates": settings.first.updates * updates // SHORT, "evaluate_every": updates // 10}
+    fields = {"first.updates": settings.first.updates * updates // SHORT, "evaluate_every": updates // 5}
     fields |= {"second.updates": settings.second.updates * updates // SHORT} if settings.second.updates else {}
     return fields | {"first.batch": batch, "second.batch": batch}
 
