@@ -9,7 +9,7 @@
 * ``pairs/OBJECTIVE``: the same on your own imported fill-in data.
 * ``sequences/OBJECTIVE``, ``sequences/OBJECTIVE/ctc``: an encoder-decoder, and CTC, on your own imported sequences.
 * ``TASK/OBJECTIVE/tiny``: our network on small boards, a minute on a laptop.
-* ``colouring/OBJECTIVE/equivariant``: our network on graphs; ``.../5-colours`` and ``.../all-sizes`` change the data.
+* ``colouring/OBJECTIVE/equivariant``: our network on graphs; ``.../5-colours`` and ``.../long`` change the data.
 * ``sequences/OBJECTIVE/cmudict``, ``sequences/OBJECTIVE/ctc/cmudict``: the same on pronunciations of English words.
 * ``nqueens/OBJECTIVE/small``, ``nqueens/OBJECTIVE/small-transformer``, ``sequences/OBJECTIVE/small``,
   ``sequences/OBJECTIVE/small-ctc``: which objective for which network, on one CPU core.

@@ -1,9 +1,8 @@
 """Recipes of our network for graph colouring.
 
 ``colouring/OBJECTIVE/equivariant`` trains on the benchmark's graphs of 16 and 32 nodes with 3 colours, with the same
-short budget for all objectives. ``.../5-colours``, ``.../all-sizes`` and ``.../all-sizes-5-colours`` change the data.
-``.../long`` and ``.../long-5-colours`` train on graphs of up to 64 nodes with the longer trajectories of hard Sudokus,
-and choose on graphs of all sizes. ``colouring/OBJECTIVE/equivariant-checker`` also learns from valid answers that are
+short budget for all objectives, ``.../5-colours`` on those with 5 colours. ``.../long`` and ``.../long-5-colours`` train
+on graphs of up to 128 nodes with the longer trajectories of hard Sudokus, and choose on graphs of all sizes. ``colouring/OBJECTIVE/equivariant-checker`` also learns from valid answers that are
 not listed, and ``colouring/OBJECTIVE/tiny`` takes about a minute on two CPU cores. ``colouring/rules/equivariant`` is
 the baseline that has the rules instead of listed solutions, so nothing is revealed. None of them was tuned.
 """
@@ -18,8 +17,8 @@ from oneofmany.recipes.ours import ours, small
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
 
 TASK = "colouring"
-SHORT, MEDIUM, LONG = 3_000, 6_000, 12_000
-"""Updates on graphs of up to 32 nodes, of up to 64 nodes, and of all sizes."""
+SHORT, LONG = 3_000, 6_000
+"""Updates on graphs of up to 32 nodes, and of up to 128 nodes."""
 
 
 def equivariant(objective: ObjectiveName, *, checker: bool = False) -> Settings:
@@ -40,11 +39,14 @@ def _with_data(settings: Settings, colours: int, sizes: str) -> Recipe:
     return Recipe(settings, f"{TASK}-{colours}{sizes}-train", f"{TASK}-{colours}{sizes}-dev")
 
 
-def _longer(settings: Settings, updates: int, batch: int) -> dict[str, Any]:
-    """The fields for a longer budget, which pre-trainings and the second phase share as they share the short one."""
-    fields = {"first.updates": settings.first.updates * updates // SHORT, "evaluate_every": updates // 5}
-    fields |= {"second.updates": settings.second.updates * updates // SHORT} if settings.second.updates else {}
-    return fields | {"first.batch": batch, "second.batch": batch}
+def _longer(settings: Settings) -> dict[str, Any]:
+    """Larger graphs in smaller batches, for a longer budget, which phases share as they share the short one."""
+    # As for hard Sudokus, fewer queries are made easier.
+    fields = LONGER | {"reveal": 0.3, "evaluate_every": LONG // 5}
+    for name, phase in (("first", settings.first), ("second", settings.second)):
+        if phase.updates:
+            fields |= {f"{name}.updates": phase.updates * LONG // SHORT, f"{name}.batch": 128}
+    return fields
 
 
 def graph_recipes() -> list[Recipe]:
@@ -54,15 +56,10 @@ def graph_recipes() -> list[Recipe]:
     every += [equivariant(objective, checker=True) for objective in CHOOSING]
     for settings in every:
         usual = _with_data(settings, 3, "-small")
-        # Of every variant the fields, and the sizes of the graphs in the training data.
-        variants: dict[str, tuple[dict[str, Any], str]] = {"all-sizes": (_longer(settings, LONG, 64), "")}
-        if settings.objective in CHOOSING:
-            # As for hard Sudokus, fewer queries are made easier.
-            variants["long"] = (_longer(settings, MEDIUM, 128) | LONGER | {"reveal": 0.3}, "-medium")
         found += [usual, usual.changed("5-colours", train=f"{TASK}-5-small-train", dev=f"{TASK}-5-small-dev")]
-        for name, (fields, sizes) in variants.items():
+        if settings.objective in CHOOSING:
             for colours, suffix in ((3, ""), (5, "-5-colours")):
-                train, dev = f"{TASK}-{colours}{sizes}-train", f"{TASK}-{colours}-dev"
-                found.append(usual.changed(f"{name}{suffix}", fields, train=train, dev=dev))
+                train, dev = f"{TASK}-{colours}-large-train", f"{TASK}-{colours}-dev"
+                found.append(usual.changed(f"long{suffix}", _longer(settings), train=train, dev=dev))
     tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
     return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]

@@ -21,7 +21,7 @@ PRONUNCIATIONS = 3_000
 
 def transformer(task: str, objective: ObjectiveName) -> Settings:
     """The recurrent Transformer; the settings were not tuned."""
-    updates = {"nqueens": 4_000, "futoshiki": 4_000, "sudoku": 8_000}.get(task, 10_000)
+    updates = {"nqueens": 4_000, "futoshiki": 2_000, "sudoku": 4_000}.get(task, 10_000)
     return Settings(
         recipe=f"{task}/{objective}/transformer" if task in TASKS else f"{task}/{objective}",
         task=task,
