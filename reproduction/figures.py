@@ -18,6 +18,7 @@ from reproduction.agreement import compare, compared_commands
 from reproduction.choosing import choosing_chart
 from reproduction.curves import our_charts
 from reproduction.given_rules import given_rules_chart
+from reproduction.graphs import graph_chart
 from reproduction.hard import hard_chart
 from reproduction.ingredients import alike_chart, factorial_chart
 from reproduction.large_boards import large_chart
@@ -58,6 +59,7 @@ def page_charts(grid: Grid, searches: Sequence[Searched] = ()) -> list[Chart]:
     charts = [reproduction_chart(grid), results_chart(grid), *our_charts(grid), choosing_chart(grid)]
     charts += [factorial_chart(grid), alike_chart(grid), given_rules_chart(grid), pronunciations_chart(grid)]
     charts += [hard_chart(grid), search_figure(searches), large_chart(grid, searches)]
+    charts += [graph_chart(grid)]
     return [chart for chart in charts if chart]
 
 

@@ -50,3 +50,27 @@ HARD_SUDOKU = {
     "EqR": PublishedHard(99.8, search="128 restarts"),
 }
 """Name of a method -> its published numbers; what is empty was not given."""
+
+
+class PublishedColouring(NamedTuple):
+    """A method on RandCSPBench: % of the solvable test graphs by number of nodes and, last, of all sizes."""
+
+    by_nodes: tuple[float | None, ...]
+    search: str = ""
+
+
+COLOURING = {
+    3: {
+        "QuerySAT": PublishedColouring((None, None, None, None, None, 63.2)),
+        "rPI-GNN": PublishedColouring((99.5, 98.6, 96.8, 91.3, 82.3, 92.5), "trained on each graph, five trials"),
+        "simulated annealing": PublishedColouring((None, None, None, None, None, 90.3)),
+        "a classical solver": PublishedColouring((None, None, None, None, None, 100.0)),
+    },
+    5: {
+        "QuerySAT": PublishedColouring((None, None, None, None, None, 39.3)),
+        "rPI-GNN": PublishedColouring((100.0, 75.7, 78.8, 74.2, 68.4, 73.2), "trained on each graph, five trials"),
+        "simulated annealing": PublishedColouring((None, None, None, None, None, 79.5)),
+        "a classical solver": PublishedColouring((None, None, None, None, None, 100.0)),
+    },
+}
+"""Number of colours -> name of a method -> its published numbers (arXiv 2602.18419); None was not given."""

@@ -18,6 +18,7 @@ LAGGED = SelectorTraining(updates=4, lr=1e-3, copy_interval=3)
 CASES = [
     (coloured, "minloss", CHANGES | {"spare_settled": True}),
     (coloured, "minloss", CHANGES | {"discover": True, "windows": 2}),
+    (coloured, "minloss", CHANGES | {"discover": True, "repair": 3}),
     (coloured, "selectr", CHANGES | {"discover": True, "selector_training": LAGGED}),
     (coloured, "rules", {}),
     (graphs, "minloss", CHANGES | {"discover": True}),

@@ -68,7 +68,7 @@ def test_the_place_is_taken_where_the_answer_is_a_solution_that_is_not_listed(na
     def check(seed):
         batch, logits = drawn(PROBLEMS[name], np.random.default_rng(seed))
         before = copy.deepcopy(batch.solutions), batch.mask.clone()
-        found, expected = discover(batch, logits), with_discovered(batch, logits)
+        found, expected = discover(batch, logits.argmax(-1)), with_discovered(batch, logits)
         assert torch.equal(found.mask, expected.mask)
         assert torch.equal(found.solutions, expected.solutions)
         # Nothing else has changed, in the new batch or in the old one.
@@ -95,9 +95,9 @@ def test_an_answer_that_breaks_an_inequality_is_none():
     listed = 1 - answer[:, None]
     batch = Batch(torch.zeros(3, 4).long(), listed, torch.ones(3, 1) > 0, torch.ones(3).long(), problem, relations)
     logits = torch.nn.functional.one_hot(answer, 2).float()
-    assert discover(batch, logits).mask[:, 1].tolist() == [True, False, True]
+    assert discover(batch, logits.argmax(-1)).mask[:, 1].tolist() == [True, False, True]
     # Listed solutions are not checked.
-    assert discover(batch, logits).mask[:, 0].all()
+    assert discover(batch, logits.argmax(-1)).mask[:, 0].all()
 
 
 # ---- updates -------------------------------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ def counted_discoveries():
     """A list that grows with every update by the number of places that were taken."""
     counts = []
 
-    def counted(batch, logits):
-        found = discover(batch, logits)
+    def counted(batch, answers):
+        found = discover(batch, answers)
         counts.append(int(found.mask[:, -1].sum()))
         return found
 

@@ -104,7 +104,7 @@ COLOURING: dict[str, Callable[..., Dataset]] = {
     **{
         f"colouring-{colours}{name}-{part}": partial(build_benchmark_colouring, colours, part, sizes)
         for colours in (3, 5)
-        for name, sizes in (("", NODES), ("-large", NODES[:4]), ("-small", NODES[:2]))
+        for name, sizes in (("", NODES), ("-medium", NODES[:3]), ("-small", NODES[:2]))
         for part in SPLITS
     },
     **{
@@ -116,7 +116,7 @@ COLOURING: dict[str, Callable[..., Dataset]] = {
         for name, more in (("", {}), ("-all", {"unsolved": True, "effort": NO_SEARCH}))
     },
 }
-"""The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, up to 128 and 32 nodes, and of each size.
+"""The graphs of RandCSPBench that 3 and 5 colours suffice for: of all sizes, up to 64 and 32 nodes, and of each size.
 
 ``colouring-K-size-N-all-test`` has all 4,000 test graphs, also those that nobody has coloured.
 """

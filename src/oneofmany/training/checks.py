@@ -82,6 +82,8 @@ def _check_queries(settings: Settings, train: Dataset, dev: Dataset, first: int)
         raise FileError(f"train: curriculum sorts by rating, and only 9x9 Sudokus have one, got {train.problem}")
     if settings.discover and not train.problem.has_rules:
         raise FileError(f"train: discover checks answers by the rules, but {train.problem.task} has none")
+    if settings.repair and not _is_graphs(train):
+        raise FileError(f"train: repair knows relations a != b only, but {train.problem.task} has other rules")
     if settings.objective == "rules":
         if not train.problem.has_rules:
             raise FileError(f"train: the objective rules learns from rules, but {train.problem.task} has none")
@@ -89,6 +91,13 @@ def _check_queries(settings: Settings, train: Dataset, dev: Dataset, first: int)
     if not len(train.solutions):
         raise FileError("train: the data lists no solutions to train on")
     _check_solutions(train, first)
+
+
+def _is_graphs(data: Dataset) -> bool:
+    """Whether relations a != b are all the rules."""
+    problem = data.problem
+    related = problem.relation_kind is not None and problem.relation == "!="
+    return related and data.own is None and all(rule.kind == "variable" for rule in problem.rules)
 
 
 def _check_sampling(settings: Settings, train: Dataset | SequenceData, dev: Dataset | SequenceData) -> None:

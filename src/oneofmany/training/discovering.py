@@ -1,4 +1,4 @@
-"""Discovering: a valid answer of the network is added to the listed solutions of its query."""
+"""Discovering: a valid answer is added to the listed solutions of its query."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from oneofmany.problems import Batch
 
 
 @torch.no_grad()
-def discover(batch: Batch, logits: Tensor) -> Batch:
-    """The batch with one more place per list: the network's answer, if it is a solution that is not listed yet.
+def discover(batch: Batch, answers: Tensor) -> Batch:
+    """The batch with one more place per list: an answer, if it is a solution that is not listed yet.
 
     Without it, a network that finds an unlisted solution is trained away from a correct answer. The rules are known, so
     the answer can be checked.
 
     Args:
         batch: queries with K listed solutions.
-        logits: [B, R, V], the network's answer.
+        answers: int64 [B, R], those of the network, or what a local search made of them.
 
     Returns:
         The batch with solutions [B, K + 1, R] and their mask.
     """
-    answers = logits.argmax(-1)
     valid = batch.check(answers)
     known = ((batch.solutions == answers[:, None]).all(-1) & batch.mask).any(1)
     return replace(

@@ -80,6 +80,7 @@ RANGES: dict[str, Range] = {
     "burn_in": FROM_0,
     "windows": FROM_1,
     "curriculum": Range(0.05, 0.95),
+    "repair": FROM_0,
     "follow_noise": FROM_0,
     "evaluate_every": FROM_1,
     "dev_queries": FROM_1,

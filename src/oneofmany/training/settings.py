@@ -146,6 +146,8 @@ class Settings:
     0.5 is uniform. None: no curriculum."""
     discover: bool = False
     """Add a valid answer of the network to the listed solutions of its query, for this update only."""
+    repair: int = 0
+    """Moves of a local search that mends the network's answer before it is discovered; for graphs. 0: none."""
     spare_settled: bool = False
     """Leave a query out of an update if not all of its solutions are listed and the network's answer, unchanged for 8
     steps, is not one of them. Needs no checker."""
@@ -221,6 +223,8 @@ def _check(s: Settings) -> None:
             "objective rules: expected the equivariant network or the transformer, and no reveal, which shows listed "
             f"solutions, got {s.network.kind} and reveal {s.reveal}"
         )
+    if s.repair and not s.discover:
+        raise ValueError(f"repair: expected 0 without discover, got {s.repair}")
     if s.discover and s.spare_settled:
         raise ValueError("discover and spare_settled: expected one of them at most, got both")
 

@@ -20,6 +20,7 @@ from oneofmany.training.distributed import Group
 from oneofmany.training.following import follow_noise
 from oneofmany.training.learners import Learners, Optimiser
 from oneofmany.training.phases import Phase, build_objective
+from oneofmany.training.repairing import repair
 from oneofmany.training.revealing import draw_reveal, reveal
 from oneofmany.training.rule_loss import RuleLoss
 from oneofmany.training.sequence_losses import Losses, seeded, sequence_losses
@@ -106,6 +107,9 @@ class Updater:
         if "noise" in self.takes:
             noise = torch.randn(size, problem.choices, generator=generator, device=self.device)
             inputs["noise"] = noise[self.rows]
+        if s.repair:
+            uniform = torch.rand(size, problem.variables, problem.values, generator=generator, device=self.device)
+            inputs["repair"] = uniform[self.rows]
         if "seed" in self.takes:
             inputs["seed"] = torch.randint(2**62, (1,), generator=generator, device=self.device)
         if s.network.kind in SEQUENCES:  # their dropout is PyTorch's; every process has its own
@@ -209,7 +213,8 @@ class Updater:
         with torch.set_grad_enabled(phase.trains != "selector"):
             logits, state = self._predict(learners.network, batch, inputs, burn_in, state)
         if s.discover:
-            batch = discover(batch, logits[-1])
+            answers = logits[-1].argmax(-1)
+            batch = discover(batch, repair(batch, answers, s.repair, inputs["repair"]) if s.repair else answers)
         if s.spare_settled:
             batch = spare_settled(batch, logits)
         solutions, mask = batch.solutions + learners.network.value_offset, batch.mask
