@@ -19,8 +19,7 @@ from oneofmany.recipes.ours import ours, small
 from oneofmany.training.settings import CHOOSING, OBJECTIVES, ObjectiveName, Settings
 
 TASK = "colouring"
-SHORT, LONG = 3_000, 4_000
-"""Updates on graphs of up to 32 nodes, and of up to 64 nodes."""
+UPDATES = 3_000
 MOVES = 100
 """Moves of the local search that mends answers."""
 
@@ -31,7 +30,7 @@ def equivariant(objective: ObjectiveName, *, checker: bool = False) -> Settings:
     return ours(
         TASK,
         objective,
-        SHORT,
+        UPDATES,
         recipe=f"{TASK}/{objective}/equivariant{'-checker' * checker}",
         reveal=0.0 if objective == "rules" else 0.5 if checker else 0.8,
         discover=checker,
@@ -44,14 +43,10 @@ def _with_data(settings: Settings, colours: int, sizes: str) -> Recipe:
 
 
 def _longer(settings: Settings) -> dict[str, Any]:
-    """Larger graphs in smaller batches, for a longer budget, which phases share as they share the short one."""
+    """Longer trajectories, on larger graphs in smaller batches."""
     # As for hard Sudokus, fewer queries are made easier; none where a colouring near the answer is known.
-    fields = LONGER | {"evaluate_every": LONG // 4}
-    fields |= {"repair": MOVES, "reveal": 0.0} if settings.discover else {"reveal": 0.3}
-    for name, phase in (("first", settings.first), ("second", settings.second)):
-        if phase.updates:
-            fields |= {f"{name}.updates": phase.updates * LONG // SHORT, f"{name}.batch": 128}
-    return fields
+    fields = LONGER | {"first.batch": 128, "second.batch": 128, "evaluate_every": UPDATES // 3}
+    return fields | ({"repair": MOVES, "reveal": 0.0} if settings.discover else {"reveal": 0.3})
 
 
 def graph_recipes() -> list[Recipe]:
