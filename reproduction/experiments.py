@@ -19,6 +19,8 @@ PUZZLE_TRAIN, PUZZLE_TEST = "sudoku-puzzle-train", "sudoku-puzzle-test"
 """Sudokus split by puzzle: grids of one class may be in both."""
 COMPLETION = f"{EXPERIMENTS}/completion-"
 """How the folders of runs on N-Queens with many solutions begin; they have their own tables."""
+GRAPHS = f"{EXPERIMENTS}/colouring"
+"""The folder of runs on graphs, which have their own page."""
 REPEATED = f"{EXPERIMENTS}/repeated"
 """The folder of runs that were made a second time with the same command."""
 OWN_TABLES = frozenset(one.name for one in ingredient_recipes())
@@ -70,7 +72,7 @@ def _only(own: Grid, *names: str) -> list[Record]:
 def experiments(grid: Grid) -> Table:
     """All other experiments, good or bad, compared with the recipe with the same seeds."""
     own = ours(grid)
-    shown = [*by_puzzle(own), *(r for r in own.apart if r.apart == REPEATED or r.apart.startswith(COMPLETION))]
+    shown = [*by_puzzle(own), *(r for r in own.apart if r.apart in (GRAPHS, REPEATED) or r.apart.startswith(COMPLETION))]
     shown += [record for record in own.apart if record.recipe in OWN_TABLES]
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in (record for record in own.apart if record not in shown):

@@ -127,7 +127,8 @@ EVERYWHERE = {
 SAMPLING = {"naive": "pairs", "unique": "os"}
 TWO_PHASES = ("iexplr", "selectr")
 FREE = {
-    # Fields about the machine, and fields that its network or schedule does not use.
+    # Fields about the machine, and fields that its network, data or schedule does not use.
+    "repair",
     "precision",
     "capture",
     "compile",
