@@ -315,7 +315,7 @@ def benchmark(tmp_path_factory):
         "sudoku-train": sudoku,
         "sudoku-dev": sudoku.take(range(3)),
         "sudoku-hard-train": sudoku,
-        "sudoku-hard-dev": sudoku.take(range(3)),
+        "sudoku-extreme-dev": sudoku.take(range(3)),
     }
     for name, data in made.items():
         data.save(folder / f"{name}.safetensors")
