@@ -72,7 +72,10 @@ def _only(own: Grid, *names: str) -> list[Record]:
 def experiments(grid: Grid) -> Table:
     """All other experiments, good or bad, compared with the recipe with the same seeds."""
     own = ours(grid)
-    shown = [*by_puzzle(own), *(r for r in own.apart if r.apart in (GRAPHS, REPEATED) or r.apart.startswith(COMPLETION))]
+    shown = [
+        *by_puzzle(own),
+        *(r for r in own.apart if r.apart in (GRAPHS, REPEATED) or r.apart.startswith(COMPLETION)),
+    ]
     shown += [record for record in own.apart if record.recipe in OWN_TABLES]
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in (record for record in own.apart if record not in shown):

@@ -245,8 +245,8 @@ def counted_discoveries():
     """A list that grows with every update by the number of places that were taken."""
     counts = []
 
-    def counted(batch, answers):
-        found = discover(batch, answers)
+    def counted(batch, answers, **others):
+        found = discover(batch, answers, **others)
         counts.append(int(found.mask[:, -1].sum()))
         return found
 

@@ -116,6 +116,21 @@ def test_updates_train_towards_the_mended_answer(monkeypatch):
     assert losses[1] < losses[0]
 
 
+def test_what_cannot_be_mended_is_left_out(monkeypatch):
+    data = build_colouring(24, (12,), 3, seed=1, effort=Effort(listed=1))
+
+    def half(batch, answers, moves, uniform):
+        odd = torch.arange(len(answers)) % 2 == 1
+        return torch.where(odd[:, None], batch.solutions[:, 0], 0)  # one colour for all nodes is not valid
+
+    monkeypatch.setattr("oneofmany.training.updating.repair", half)
+    changes = {"task": data.problem.task, "discover": True, "repair": 30}
+    mended = updater_of(small("minloss", **changes), None, data=data)
+    assert isinstance(mended, Updater)
+    mended.step(mended.draw(0))
+    assert mended.measured()["queries"] == mended.phase.settings.batch // 2
+
+
 def test_other_rules_are_refused():
     data = build_nqueens(6, 4)
     with pytest.raises(FileError, match=r"train: repair knows relations a != b only, but nqueens has other rules"):

@@ -147,7 +147,8 @@ class Settings:
     discover: bool = False
     """Add a valid answer of the network to the listed solutions of its query, for this update only."""
     repair: int = 0
-    """Moves of a local search that mends the network's answer before it is discovered; for graphs. 0: none."""
+    """Moves of a local search that mends the network's answer before it is discovered; a query whose answer it cannot
+    mend is left out. For graphs; 0: none."""
     spare_settled: bool = False
     """Leave a query out of an update if not all of its solutions are listed and the network's answer, unchanged for 8
     steps, is not one of them. Needs no checker."""

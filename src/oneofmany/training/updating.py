@@ -214,7 +214,9 @@ class Updater:
             logits, state = self._predict(learners.network, batch, inputs, burn_in, state)
         if s.discover:
             answers = logits[-1].argmax(-1)
-            batch = discover(batch, repair(batch, answers, s.repair, inputs["repair"]) if s.repair else answers)
+            if s.repair:  # what cannot be mended has only solutions that are far away: it is left out
+                answers = repair(batch, answers, s.repair, inputs["repair"])
+            batch = discover(batch, answers, valid_only=s.repair > 0)
         if s.spare_settled:
             batch = spare_settled(batch, logits)
         solutions, mask = batch.solutions + learners.network.value_offset, batch.mask

@@ -1,6 +1,7 @@
 """Queries with their own rules in one batch: the answers of each query alone, and rules with weights and bounds."""
 
 import gc
+import itertools
 from dataclasses import replace
 from weakref import ref
 
@@ -13,9 +14,11 @@ from oneofmany.data import DeviceData
 from oneofmany.networks import EquivariantNetwork, EquivariantSelector, predict
 from oneofmany.networks.equivariant import blocks
 from oneofmany.networks.equivariant.blocks import block_tables, shared_tables
+from oneofmany.networks.equivariant.rules import neighbourhoods as without_torch
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
+from oneofmany.networks.equivariant.tables import neighbourhoods
 from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
-from structures import cages, coloured, edges, graphs, ordered_cages, unequal_cages
+from structures import cages, coloured, graphs, ordered_cages, unequal_cages
 
 
 def alone(batch, row, problem):
@@ -265,24 +268,72 @@ def test_networks_say_what_they_cannot_answer():
     assert EquivariantNetwork(graph, width=4).accepts(graph, np.array([[0, 1]])) is None
 
 
-def test_relations_that_differ_are_the_rules_that_they_imply():
-    torch.manual_seed(0)
-    pairs = torch.tensor([[(0, 1), (2, 1), (-1, -1)], [(3, 0), (1, 2), (0, 2)], [(-1, -1)] * 3])
+def graphs_of_four():
+    """Queries of 4 variables with 3 values: a graph with an edge that is named twice, another one, and no relations."""
+    pairs = torch.tensor([[(0, 1), (2, 1), (1, 0)], [(3, 0), (1, 2), (0, 2)], [(-1, -1)] * 3])
     problem = Problem("graph", 4, 4, 3, (), relation_kind="edge", relation="!=")
-    own = Problem("graph", 4, 4, 3, (), own_kinds=("edge",))
-    rules = [edges([pair for pair in of_query if pair[0] >= 0], 3) for of_query in pairs.tolist()]
     query = torch.randint(0, 4, (3, 4))
     none = torch.zeros(3, 0)
-    batch = Batch(query, none[..., None].expand(-1, -1, 4).long(), none.bool(), none.sum(1).long(), problem, pairs)
-    other = replace(batch, problem=own, relations=None, own=OwnRules.of(rules).to(query.device), rows=torch.arange(3))
-    networks = [EquivariantNetwork(p, width=8, steps=3) for p in (problem, own)]
-    kinds = [network.step.block.kinds for network in networks]
-    assert kinds[0] == kinds[1]
-    networks[1].load_state_dict(networks[0].state_dict())
-    noise = torch.randn(3, 12)
-    torch.testing.assert_close(networks[0](batch, noise=noise), networks[1](other, noise=noise))
-    answers = torch.randint(0, 3, (3, 4))
-    assert (batch.check(answers) == other.check(answers)).all()
+    return Batch(query, none[..., None].expand(-1, -1, 4).long(), none.bool(), none.sum(1).long(), problem, pairs)
+
+
+@torch.no_grad()
+def test_a_choice_hears_the_two_largest_of_itself_and_its_neighbours():
+    torch.manual_seed(0)
+    batch = graphs_of_four()
+    network, noise = EquivariantNetwork(batch.problem, width=8, steps=1), torch.randn(3, 12)
+    block = network.step.block
+    near = [{0: [1], 1: [0, 2], 2: [1]}, {0: [2, 3], 1: [2], 2: [0, 1], 3: [0]}, {}]
+    for of, logits, query, own_noise in zip(near, network(batch, noise=noise)[0], batch.query, noise, strict=True):
+        given = (query[:, None] == torch.arange(1, 4)).flatten().float()
+        state = network.embed(torch.stack([given, own_noise], 1))
+        spoken, told = block.choice(2 * state).split([8, 16], 1)
+
+        def heard(choices, kind, spoken=spoken):
+            return spoken[choices].topk(2, 0).values.flatten() @ block.rule[block.kinds.index(kind)]
+
+        for node, value in itertools.product(range(4), range(3)):
+            told[3 * node + value] += heard([3 * node + other for other in range(3)], "variable")
+            if node in of:
+                told[3 * node + value] += heard([3 * one + value for one in (node, *of[node])], "edge")
+        gate, value = told.chunk(2, 1)
+        new = torch.nn.functional.layer_norm(state + block.update(torch.nn.functional.silu(gate) * value), (8,))
+        torch.testing.assert_close(logits.flatten(), new @ network.step.readout)
+
+
+def test_an_answer_does_not_depend_on_the_order_of_relations_or_on_other_queries():
+    torch.manual_seed(0)
+    batch = graphs_of_four()
+    network, noise = EquivariantNetwork(batch.problem, width=8, steps=3), torch.randn(3, 12)
+    together = network(batch, noise=noise)
+    turned = replace(batch, relations=batch.relations.flip(1, 2))
+    torch.testing.assert_close(network(turned, noise=noise), together)
+    for row in range(3):
+        one = batch[torch.tensor([row])]
+        torch.testing.assert_close(network(one, noise=noise[row : row + 1])[:, 0], together[:, row])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_neighbourhoods_are_those_without_torch(seed):
+    rng = np.random.default_rng(seed)
+    R, V = int(rng.integers(2, 9)), int(rng.integers(1, 5))
+    pairs = [pair for pair in rng.integers(0, R, (int(rng.integers(1, 20)), 2)).tolist() if pair[0] != pair[1]]
+    if not pairs:
+        return
+    relations = np.full((1, 25, 2), -1)
+    relations[0, : len(pairs)] = pairs
+    most = int(np.bincount(np.array(pairs).ravel()).max())
+    found = neighbourhoods(torch.from_numpy(relations), R, V, most)[0].tolist()
+    near = {(a, b) for pair in pairs for a, b in (pair, pair[::-1])}
+    expected = [
+        [a * V + v, *(b * V + v for b in range(R) if (a, b) in near)]
+        for a in range(R)
+        for v in range(V)
+        if any(one == a for one, _ in near)
+    ]
+    assert [[c for c in rule if c >= 0] for rule in found if rule[0] >= 0] == expected
+    without = without_torch(np.array(pairs), R, V).tolist()
+    assert [[c for c in rule if c >= 0] for rule in without] == expected
 
 
 def test_it_learns_cages_it_has_not_seen():

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from oneofmany.networks.equivariant.rules import ordered_kind, sum_arrays, sum_kinds, used_kinds
-from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, rule_tables, spans
+from oneofmany.networks.equivariant.tables import Incidence, RuleTables, SumTables, neighbourhoods, rule_tables, spans
 from oneofmany.problems import Batch, OwnRules, Problem
 from oneofmany.problems.batch import most_related
 
@@ -252,13 +252,17 @@ def _build(batch: Batch, relations_as_rules: bool) -> RuleTables:
     for name, members, lists in prepared.kinds:
         places, real = lists.slots(rows, B)
         of_kinds.setdefault(name, []).append(torch.where(real[..., None], members[places], -1))
+    near = 0  # how many of a query's rules are neighbourhoods: the last ones of their kind
     if relations_as_rules and batch.relations is not None and batch.relations.shape[1]:
-        pairs = problem.relation_members(batch.relations).flatten(1, 2)
-        of_kinds.setdefault(str(problem.relation_kind), []).append(pairs)
         most = batch.most_related
         related = most_related(batch.relations, problem.variables) if most is None else most
-        # A choice is in one rule of a != b, and in up to V of a < b.
-        degree += related * (1 if problem.relation == "!=" else problem.values)
+        if problem.relation == "!=":
+            made = neighbourhoods(batch.relations, problem.variables, problem.values, related)
+            near, degree = made.shape[1], degree + related + 1
+        else:  # a choice is in up to V rules of a relation
+            made = problem.relation_members(batch.relations).flatten(1, 2)
+            degree += related * problem.values
+        of_kinds.setdefault(str(problem.relation_kind), []).append(made)
         degree += 0 if most is not None else -degree % DEGREES
     widths = [max(part.shape[2] for part in parts) for parts in of_kinds.values()]
     W = max(widths)
@@ -266,10 +270,15 @@ def _build(batch: Batch, relations_as_rules: bool) -> RuleTables:
         torch.cat([torch.nn.functional.pad(part, (0, W - part.shape[2]), value=-1) for part in parts], 1)
         for parts in of_kinds.values()
     ]
+    kinds = [torch.full(part.shape[:2], k, device=device) for k, part in enumerate(parts)]
+    if near:  # a kind of their own, as far as shares are concerned
+        kinds[list(of_kinds).index(str(problem.relation_kind))][:, -near:] = len(parts)
+    kind = torch.cat([part.flatten() for part in kinds])
     parts = [torch.where(part >= 0, part + shift, -1).flatten(0, 1) for part in parts]
     members = torch.cat(parts)
-    kind = torch.cat([torch.full((len(part),), k, device=device) for k, part in enumerate(parts)])
-    rules, slot, share = _reversed(members, kind, B * C, degree, len(parts))
+    rules, slot, share = _reversed(members, kind, B * C, degree, len(parts) + 1)
+    if near:
+        share = torch.where(kind[rules] == len(parts), (slot == 0).to(share.dtype), share)
     if (ordered := ordered_kind(problem)) in of_kinds:
         of_ordered = (kind[rules] == list(of_kinds).index(ordered)) & (slot >= 0)
         share = torch.where(of_ordered, 1 / problem.values, share)

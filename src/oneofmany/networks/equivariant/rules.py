@@ -22,10 +22,12 @@ class RuleArrays:
     Args:
         members: int64 [G, W], each rule's choices, padded with its first choice.
         real: bool [G, W], False for padding.
-        rules: int64 [C, D], each choice's rules, padded with 0.
+        rules: int64 [C, D], the rules that answer each choice, padded with 0: all that it is in, and of the
+            neighbourhoods its own.
         slot: int64 [C, D], the choice's column in ``members`` of that rule, -1 for padding.
         spread: float32 [C, D], the weight of each rule's answer to the choice, 0 for padding: for each kind the mean
-            over the choice's rules of that kind; for the kind of relations a < b the sum divided by V.
+            over the choice's rules of that kind; for the kind of relations a < b the sum divided by V; 1 for the
+            choice's own neighbourhood.
         back: float32 [G, W], the same weights from the side of the rules.
         kinds: (kind, number of rules) in the order of the rules.
     """
@@ -44,20 +46,24 @@ def rule_arrays(problem: Problem, unequal: np.ndarray | None = None) -> RuleArra
 
     Args:
         problem: the problem.
-        unequal: int [M, 2], relations a != b of a query, -1 for padding: their rules join those of the problem.
+        unequal: int [M, 2], relations a != b of a query, -1 for padding: their neighbourhoods join the rules of the
+            problem.
     """
     places, members = problem.ones
     kind, exact = problem.kind[places], problem.exact[places]
+    near = np.zeros(len(kind), bool)
     if unequal is not None and len(unequal := unequal[unequal[:, 0] >= 0]):
-        pairs = problem.relation_members(unequal[None].astype(np.int64)).reshape(-1, 2)
-        widest = max(2, members.shape[1])
+        around = neighbourhoods(unequal, problem.variables, problem.values)
+        widest = max(around.shape[1], members.shape[1])
         members = np.concatenate(
-            [np.pad(part, ((0, 0), (0, widest - part.shape[1])), constant_values=-1) for part in (members, pairs)]
+            [np.pad(part, ((0, 0), (0, widest - part.shape[1])), constant_values=-1) for part in (members, around)]
         )
-        kind = np.concatenate([kind, np.full(len(pairs), problem.kinds.index(str(problem.relation_kind)))])
-        exact = np.concatenate([exact, np.zeros(len(pairs), bool)])
+        kind = np.concatenate([kind, np.full(len(around), problem.kinds.index(str(problem.relation_kind)))])
+        exact, near = (
+            np.concatenate([part, np.full(len(around), value)]) for part, value in ((exact, False), (near, True))
+        )
     order = kind.argsort(kind="stable")
-    members, kind, exact = members[order], kind[order], exact[order]
+    members, kind, exact, near = members[order], kind[order], exact[order], near[order]
     for k, name in enumerate(problem.kinds):
         # The network knows rules only by the weights of their kind, so a kind must have one meaning.
         meanings = {*exact[kind == k].tolist(), *([False] if name == problem.relation_kind else [])}
@@ -67,10 +73,12 @@ def rule_arrays(problem: Problem, unequal: np.ndarray | None = None) -> RuleArra
                 "split them into two kinds"
             )
 
-    # One entry per (rule, choice) pair, sorted by choice, then by rule.
+    # One entry per (rule, choice) pair, sorted by choice, then by rule. A neighbourhood answers its first choice alone.
     real = members >= 0
     rule, slot = real.nonzero()
-    choice = members[real]
+    answered = ~near[rule] | (slot == 0)
+    rule, slot = rule[answered], slot[answered]
+    choice = members[rule, slot]
     by_choice = choice.argsort(kind="stable")
     rule, slot, choice = rule[by_choice], slot[by_choice], choice[by_choice]
     degree = np.bincount(choice, minlength=problem.choices)
@@ -81,7 +89,7 @@ def rule_arrays(problem: Problem, unequal: np.ndarray | None = None) -> RuleArra
         table[choice, column] = values
         return table
 
-    pair = choice * len(problem.kinds) + kind[rule]
+    pair = (choice * len(problem.kinds) + kind[rule]) * 2 + near[rule]
     siblings = np.bincount(pair)[pair]
     if (ordered := ordered_kind(problem)) is not None:
         siblings[kind[rule] == problem.kinds.index(ordered)] = problem.values
@@ -98,6 +106,29 @@ def rule_arrays(problem: Problem, unequal: np.ndarray | None = None) -> RuleArra
         back=back,
         kinds=tuple((name, count) for name, count in zip(problem.kinds, counts, strict=True) if count),
     )
+
+
+def neighbourhoods(unequal: np.ndarray, variables: int, values: int) -> np.ndarray:
+    """Return the rules of relations a != b: every choice, first, and those of the same value at its neighbours.
+
+    A rule for each pair would tell a choice the mean over its neighbours, in which a single one that takes the value
+    counts less the more of them there are.
+
+    Args:
+        unequal: int [M, 2], the relations.
+        variables: R, their number.
+        values: V, their number.
+
+    Returns:
+        int64 [N, W], -1 for padding. Choices of variables without relations have none.
+    """
+    node, neighbour = np.unique(np.concatenate([unequal, unequal[:, ::-1]]), axis=0).T
+    degree = np.bincount(node, minlength=variables)
+    table = np.full((variables, 1 + degree.max()), -1)
+    table[:, 0] = np.arange(variables)
+    table[node, 1 + np.arange(len(node)) - (degree.cumsum() - degree)[node]] = neighbour
+    table = table[degree > 0][:, None]
+    return np.where(table < 0, -1, table * values + np.arange(values)[:, None]).reshape(-1, table.shape[2])
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,7 +72,7 @@ class RuleTables:
         rules: int64 [C, D], each choice's rules, padded with 0.
         slot: int8 or int16 [C, D], the choice's column in ``members`` of that rule, -1 for padding.
         spread: from rules to choices: for each kind the mean over the choice's rules of that kind; for the kind of
-            relations a < b the sum divided by V.
+            relations a < b the sum divided by V; of neighbourhoods (``rules.neighbourhoods``) the choice's own.
         kinds: (kind, number of rules) in the order of the rules.
         spans: (number of rules, columns of ``members`` that they use) of consecutive rules.
         sums: the rules with weights and bounds; None if there are none.
@@ -156,3 +156,33 @@ def relation_tables(relations: Tensor, problem: Problem) -> RelationTables:
     """Return the tables of relations int64 [B, M, 2], -1 for padding."""
     is_variable = relations.mT.flatten(1)[..., None] == torch.arange(problem.variables, device=relations.device)
     return RelationTables(is_variable.float(), problem.variables)
+
+
+def neighbourhoods(relations: Tensor, variables: int, values: int, most: int) -> Tensor:
+    """Return the rules of relations a != b, as ``rules.neighbourhoods`` does; nothing waits for the device.
+
+    Args:
+        relations: int64 [B, M, 2], -1 for padding.
+        variables: R, their number.
+        values: V, their number.
+        most: at least the number of relations at any variable.
+
+    Returns:
+        int64 [B, R * V, 1 + most], -1 for padding and for choices of variables without relations.
+    """
+    R, device = variables, relations.device
+    padding = R * R
+    both = torch.cat([relations, relations.flip(2)], 1)
+    keys = torch.where(both[..., 0] >= 0, both[..., 0] * R + both[..., 1], padding).sort(1).values
+    node, neighbour = keys // R, keys % R
+    fresh = (keys != keys.roll(1, 1)) & (keys < padding)
+    fresh[:, :1] = keys[:, :1] < padding
+    degree = torch.zeros(len(keys), R + 1, dtype=torch.int64, device=device).scatter_add_(1, node, fresh.long())
+    column = fresh.cumsum(1) - 1 - (degree.cumsum(1) - degree).gather(1, node)
+    table = torch.full((len(keys), R * most + 1), -1, device=device)  # the last place is for what is left out
+    table.scatter_(1, torch.where(fresh, node * most + column, R * most), neighbour)
+    near = table[:, :-1].view(len(keys), R, most)
+    own = torch.where(degree[:, :R] > 0, torch.arange(R, device=device), -1)
+    members = torch.cat([own[..., None], near], 2)[:, :, None]
+    value = torch.arange(values, device=device)[:, None]
+    return torch.where(members < 0, -1, members * values + value).flatten(1, 2)
