@@ -21,6 +21,8 @@ COMPLETION = f"{EXPERIMENTS}/completion-"
 """How the folders of runs on N-Queens with many solutions begin; they have their own tables."""
 GRAPHS = f"{EXPERIMENTS}/colouring"
 """The folder of runs on graphs, which have their own page."""
+PAIRS = f"{GRAPHS}-pairs"
+"""The folder of runs of the earlier network, in which every edge of a graph was a rule of its own."""
 REPEATED = f"{EXPERIMENTS}/repeated"
 """The folder of runs that were made a second time with the same command."""
 OWN_TABLES = frozenset(one.name for one in ingredient_recipes())
@@ -74,7 +76,7 @@ def experiments(grid: Grid) -> Table:
     own = ours(grid)
     shown = [
         *by_puzzle(own),
-        *(r for r in own.apart if r.apart in (GRAPHS, REPEATED) or r.apart.startswith(COMPLETION)),
+        *(r for r in own.apart if r.apart in (GRAPHS, PAIRS, REPEATED) or r.apart.startswith(COMPLETION)),
     ]
     shown += [record for record in own.apart if record.recipe in OWN_TABLES]
     groups: dict[tuple[str, str], list[Record]] = {}

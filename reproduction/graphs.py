@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from oneofmany.pictures.themes import Chart
 from oneofmany.report.cells import number_cell, wilson_cell, with_interval
 from oneofmany.report.grid import Grid, commands_of, summarise
 from oneofmany.report.table import Cell, Column, Table, columns
+from reproduction.experiments import PAIRS
 from reproduction.other_papers import COLOURING
 from reproduction.paired import distinct
 from reproduction.runs import ours, train_name
@@ -76,11 +78,20 @@ def _answers(way: Way) -> dict[str, Callable[[Evaluation], Scores | None]]:
 
 
 class Tested(NamedTuple):
-    """A recipe's runs and how they answer: for every run its evaluations by number of nodes."""
+    """A recipe's runs and how they answer: for every run its evaluations by number of nodes.
+
+    ``earlier``: runs of the network in which every edge was a rule of its own (``experiments/colouring-pairs``).
+    """
 
     recipe: str
+    earlier: bool
     way: Way
     runs: dict[Record, dict[int, Evaluation]]
+
+    @property
+    def name(self) -> str:
+        """The recipe, and whether the runs are of the earlier network."""
+        return f"{self.recipe}{', earlier network' * self.earlier}"
 
     @property
     def sizes(self) -> list[int]:
@@ -90,16 +101,19 @@ class Tested(NamedTuple):
 
 def tested(grid: Grid, colours: int) -> Iterator[Tested]:
     """The runs that were tested on graphs with this number of colours, which they were trained on."""
-    of_recipe: dict[str, list[Record]] = {}
-    for record in sorted(distinct(ours(grid)), key=lambda record: (record.recipe, record.seed)):
+    every = ours(grid)
+    pairs = [record for record in every.apart if record.apart == PAIRS]
+    others = distinct(replace(every, apart=tuple(record for record in every.apart if record.apart != PAIRS)))
+    of_recipe: dict[tuple[str, bool], list[Record]] = {}
+    for record in sorted((*others, *pairs), key=lambda record: (record.apart == PAIRS, record.recipe, record.seed)):
         if (train_name(record) or "").startswith(f"colouring-{colours}-"):
-            of_recipe.setdefault(record.recipe, []).append(record)
-    for recipe, records in of_recipe.items():
+            of_recipe.setdefault((record.recipe, record.apart == PAIRS), []).append(record)
+    for (recipe, earlier), records in of_recipe.items():
         every = {way_of(one) for record in records for one in record.evaluations.values()}
         for way in sorted(every, key=lambda way: (way.starts, way.steps, way.patience or 0)):
             runs = {record: found for record in records if (found := solved(record, colours, way))}
             if runs:
-                yield Tested(recipe, way, runs)
+                yield Tested(recipe, earlier, way, runs)
 
 
 def _scores(of: Tested, colours: int, sizes: Sequence[int], kept: Callable[[Evaluation], Scores | None]) -> list[Score]:
@@ -151,7 +165,7 @@ def graph_table(grid: Grid, colours: int) -> Table:
     rows: list[Row] = []
     for of in tested(grid, colours):
         for place, (answers, kept) in enumerate(_answers(of.way).items()):
-            about = Cell(of.recipe), Cell(str(len(of.runs))), Cell(answers)
+            about = Cell(of.name), Cell(str(len(of.runs))), Cell(answers)
             rows.append((*about, *_row(of, colours, kept), Cell() if place else _seconds(of)))
     if rows:
         rows += [
@@ -164,7 +178,8 @@ def graph_table(grid: Grid, colours: int) -> Table:
         (*columns(("recipe", "seeds", "answers"), (("nodes", (*map(str, SIZES), "all")),)), Column("seconds")),
         tuple(rows),
         "Mean over seeds. Brackets: 95 % interval over seeds, of one seed Wilson's interval over the graphs. Solvable: "
-        "coloured by any published solver or by ours. Seconds: for all starts on all test graphs, on the GPU.",
+        "coloured by any published solver or by ours. Seconds: for all starts on all test graphs, on the GPU or, for "
+        "recipes named after one core, on that. Earlier network: every edge was a rule of its own.",
         labels=3,
     )
 
@@ -180,14 +195,14 @@ def graph_tables(grid: Grid) -> list[Table]:
 def best_trajectory(grid: Grid, colours: int) -> Tested | None:
     """One trajectory on all graphs of all sizes: that which colours most graphs of dev; None without one.
 
-    Of equal ways the one with more steps.
+    Of equal ways the one with more steps; runs of the earlier network only if there are no others.
     """
     whole = [of for of in tested(grid, colours) if of.way.starts == 1 and of.sizes == list(SIZES)]
     whole = [of for of in whole if all(f"{ALL}-" in one.data.name for own in of.runs.values() for one in own.values())]
 
-    def on_dev(of: Tested) -> tuple[float, int]:
+    def on_dev(of: Tested) -> tuple[bool, float, int]:
         shares = [record.dev.overall or 0.0 for record in of.runs if record.dev is not None]
-        return float(np.mean(shares)) if shares else 0.0, of.way.steps
+        return not of.earlier, float(np.mean(shares)) if shares else 0.0, of.way.steps
 
     return max(whole, key=on_dev, default=None)
 
@@ -211,7 +226,7 @@ def density_table(grid: Grid, colours: int) -> Table:
         if nodes in searched:
             shares = [100 * number / PARTS["test"][1] for number in searched[nodes]]
             rows.append((Cell(str(nodes)), Cell("searches"), *(number_cell(share, ".1f") for share in shares)))
-    about = "" if of is None else f"Network: {of.recipe}, {of.way.trajectory()}, mean over {len(of.runs)} seeds. "
+    about = "" if of is None else f"Network: {of.name}, {of.way.trajectory()}, mean over {len(of.runs)} seeds. "
     return Table(
         f"colouring-density-{colours}",
         f"Graph colouring with {colours} colours: % of the 400 test graphs of every size and mean degree",
@@ -230,7 +245,7 @@ def graph_chart(grid: Grid) -> Chart | None:
         best = best_trajectory(grid, colours)
         lines = []
         for of in tested(grid, colours):
-            if best is None or of.recipe != best.recipe or of.sizes != list(SIZES):
+            if best is None or of.name != best.name or of.sizes != list(SIZES):
                 continue
             for place, (answers, kept) in enumerate(_answers(of.way).items()):
                 if place == 0 and of.way.starts > 1:
@@ -269,7 +284,7 @@ def graph_answer(grid: Grid) -> str:
             continue
         found = []
         for of in tested(grid, colours):
-            if of.recipe != best.recipe or of.sizes != list(SIZES) or (of.way.starts == 1 and of.way != best.way):
+            if of.name != best.name or of.sizes != list(SIZES) or (of.way.starts == 1 and of.way != best.way):
                 continue
             for place, (answers, kept) in enumerate(_answers(of.way).items()):
                 if place == 0 and of.way.starts > 1:
@@ -277,5 +292,6 @@ def graph_answer(grid: Grid) -> str:
                 found.append(f"**{_percent(of, colours, SIZES, kept):.1f} %** ({answers})")
         others = ", ".join(f"{name} {one.by_nodes[-1]:.1f}" for name, one in COLOURING[colours].items())
         seeds = "one seed" if len(best.runs) == 1 else f"mean of {len(best.runs)} seeds"
-        parts.append(f"* **{colours} colours**, `{best.recipe}`, {seeds}: {'; '.join(found)}. Published: {others}.")
+        about = f"`{best.recipe}`{', earlier network' * best.earlier}, {seeds}"
+        parts.append(f"* **{colours} colours**, {about}: {'; '.join(found)}. Published: {others}.")
     return "\n".join(parts)

@@ -1,5 +1,7 @@
 """The tables of graph colouring, from made-up runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from oneofmany.data.graphs import SIZES
 from oneofmany.evaluation.record import DataInfo
 from oneofmany.report import Grid
 from report.records import fake_evaluation, fake_record
+from reproduction.experiments import PAIRS
 from reproduction.graphs import SOLVABLE, density_table, graph_answer, graph_chart, graph_table
 from reproduction.solvable import solvable_graphs
 from reproduction.tests.our_records import settings
@@ -87,6 +90,21 @@ def test_seeds_are_one_row():
     assert row[3].numbers["mean"] == pytest.approx(100 * 60 / 1_516)
     assert row[3].numbers["low"] < row[3].numbers["mean"] < row[3].numbers["high"]
     assert len(row[3].commands) == len({*row[3].commands}) >= 3
+
+
+def test_runs_of_the_earlier_network_are_rows_of_their_own_and_never_the_answer():
+    right = [300] * 10
+    earlier = replace(record(whole(right, steps=1024)), apart=PAIRS)
+    (row,) = our_rows([earlier])
+    assert row[0].text == "colouring/minloss/equivariant, earlier network"
+    assert "`colouring/minloss/equivariant`, earlier network, one seed" in graph_answer(Grid.of([earlier]))
+    grid = Grid.of([earlier, record(whole([100] * 10, steps=1024))])
+    rows = [row for row in graph_table(grid, 3).rows if not row[0].text.endswith("published")]
+    assert [row[0].text for row in rows] == [
+        "colouring/minloss/equivariant",
+        "colouring/minloss/equivariant, earlier network",
+    ]
+    assert "earlier" not in graph_answer(grid)
 
 
 def whole(right, **more):

@@ -7,6 +7,8 @@ cores. ``colouring/rules/equivariant`` is the baseline that has the rules instea
 revealed. ``.../long[-5-colours]`` train on graphs of up to 64 nodes with the longer trajectories of hard Sudokus, and
 choose on graphs of all sizes; with the checker, a local search mends the network's answers (``repair``). None of them
 was tuned on a GPU; ``repair`` and ``reveal`` were chosen with a few small runs on dev.
+``colouring/OBJECTIVE/equivariant-checker/one-core[-5-colours]`` do so with a small network and short trajectories, in
+about 15 minutes on one CPU core. Their settings were chosen with such runs on dev.
 """
 
 from __future__ import annotations
@@ -49,6 +51,20 @@ def _longer(settings: Settings) -> dict[str, Any]:
     return fields | ({"repair": MOVES, "reveal": 0.0} if settings.discover else {"reveal": 0.3})
 
 
+ONE_CORE = {
+    "network.width": 32,
+    "network.test_steps": 1024,
+    "first.updates": 2_400,
+    "first.batch": 64,
+    "first.warmup": 100,
+    "ema": 0.99,
+    "reveal": 0.0,
+    "repair": MOVES,
+    "evaluate_every": 1_200,
+}
+"""A small network, short trajectories in training, and small batches, for one core of a CPU."""
+
+
 def graph_recipes() -> list[Recipe]:
     """All recipes for graph colouring."""
     found = []
@@ -61,5 +77,8 @@ def graph_recipes() -> list[Recipe]:
             for colours, suffix in ((3, ""), (5, "-5-colours")):
                 train, dev = f"{TASK}-{colours}-medium-train", f"{TASK}-{colours}-dev"
                 found.append(usual.changed(f"long{suffix}", _longer(settings), train=train, dev=dev))
+                if settings.discover and settings.objective == "minloss":
+                    train, dev = f"{TASK}-{colours}-small-train", f"{TASK}-{colours}-medium-dev"
+                    found.append(usual.changed(f"one-core{suffix}", ONE_CORE, train=train, dev=dev))
     tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
     return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]
