@@ -272,7 +272,7 @@ def _build(batch: Batch, relations_as_rules: bool) -> RuleTables:
     ]
     kinds = [torch.full(part.shape[:2], k, device=device) for k, part in enumerate(parts)]
     if near:  # a kind of their own, as far as shares are concerned
-        kinds[list(of_kinds).index(str(problem.relation_kind))][:, -near:] = len(parts)
+        kinds[list(of_kinds).index(str(problem.relation_kind))][:, -near:].fill_(len(parts))
     kind = torch.cat([part.flatten() for part in kinds])
     parts = [torch.where(part >= 0, part + shift, -1).flatten(0, 1) for part in parts]
     members = torch.cat(parts)
