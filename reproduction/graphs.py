@@ -29,6 +29,7 @@ SOLVABLE = {3: (1_516, 2_059, 2_409, 2_781, 2_985), 5: (2, 654, 2_111, 2_984, 3_
 """Colours -> the number of test graphs of every size that any published solver has coloured."""
 ALL = "-all"
 """In the names of data with all 4,000 test graphs of a size, which are in the order of their mean degrees."""
+EARLIER = ", earlier network"
 
 
 class Way(NamedTuple):
@@ -91,7 +92,7 @@ class Tested(NamedTuple):
     @property
     def name(self) -> str:
         """The recipe, and whether the runs are of the earlier network."""
-        return f"{self.recipe}{', earlier network' * self.earlier}"
+        return f"{self.recipe}{EARLIER * self.earlier}"
 
     @property
     def sizes(self) -> list[int]:
@@ -238,12 +239,20 @@ def density_table(grid: Grid, colours: int) -> Table:
     )
 
 
+def largest_trained(record: Record) -> int:
+    """The number of nodes of the largest graphs that a run was trained on."""
+    name = train_name(record) or ""
+    return next((nodes for part, nodes in (("-small-", 32), ("-medium-", 64)) if part in name), SIZES[-1])
+
+
 def graph_chart(grid: Grid) -> Chart | None:
     """Percentage of the solvable graphs by size: one trajectory and several starts beside published solvers."""
-    panels, made = [], []
+    panels, made, trained = [], [], [0]
     for colours in SOLVABLE:
         best = best_trajectory(grid, colours)
         lines = []
+        if best is not None:
+            trained += [largest_trained(record) for record in best.runs]
         for of in tested(grid, colours):
             if best is None or of.name != best.name or of.sizes != list(SIZES):
                 continue
@@ -251,7 +260,9 @@ def graph_chart(grid: Grid) -> Chart | None:
                 if place == 0 and of.way.starts > 1:
                     continue
                 points = [(float(n), _percent(of, colours, [n], kept), None, None) for n in SIZES]
-                lines.append(Line(f"ours, {answers}", "minloss", points, *STYLES[len(lines) % len(STYLES)]))
+                lines.append(
+                    Line(f"ours{EARLIER * of.earlier}, {answers}", "minloss", points, *STYLES[len(lines) % len(STYLES)])
+                )
             made += commands_of(of.runs, [own[nodes] for own in of.runs.values() for nodes in SIZES])
         for name, one in COLOURING[colours].items():
             known_sizes = [(n, share) for n, share in zip(SIZES, one.by_nodes, strict=False) if share is not None]
@@ -265,8 +276,8 @@ def graph_chart(grid: Grid) -> Chart | None:
     return Chart(
         "colouring",
         "Graph colouring: how it falls with size",
-        "Percentage of the solvable test graphs of RandCSPBench that are coloured, by number of nodes. The network was "
-        "trained on graphs of up to 64 nodes.",
+        "Percentage of the solvable test graphs of RandCSPBench that are coloured, by number of nodes. The networks "
+        f"were trained on graphs of up to {max(trained)} nodes.",
         partial(
             draw_lines, panels=panels, xlabel="nodes", ticks={float(nodes): str(nodes) for nodes in SIZES}, log=True
         ),
@@ -292,6 +303,6 @@ def graph_answer(grid: Grid) -> str:
                 found.append(f"**{_percent(of, colours, SIZES, kept):.1f} %** ({answers})")
         others = ", ".join(f"{name} {one.by_nodes[-1]:.1f}" for name, one in COLOURING[colours].items())
         seeds = "one seed" if len(best.runs) == 1 else f"mean of {len(best.runs)} seeds"
-        about = f"`{best.recipe}`{', earlier network' * best.earlier}, {seeds}"
+        about = f"`{best.recipe}`{EARLIER * best.earlier}, {seeds}"
         parts.append(f"* **{colours} colours**, {about}: {'; '.join(found)}. Published: {others}.")
     return "\n".join(parts)

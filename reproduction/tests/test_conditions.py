@@ -239,7 +239,7 @@ def is_result(sentence):
     It claims nothing about the checker beyond the recipe's name.
     """
     if not sentence.startswith("|"):
-        return bool(re.search(r"[+−]\d+\.\d\d \[[+−]", sentence))
+        return bool(re.search(r"[+−]\d+\.\d\d \[[+−]|^\* \*\*\d colours\*\*, `colouring/", sentence))
     return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker |^\| checker in training", sentence))
 
 

@@ -288,6 +288,8 @@ def test_every_published_record_is_whole(folder):
                 parts = {"overall": several | True}
             known = (evaluation.total > 0).all()
             assert not known if evaluation.judged_by == "listed" else known or record.task == "colouring"
+            if record.task == "colouring":  # a graph with an unknown number of colourings may be OS or MS
+                parts = {"overall": several | True}
             for subset, rows in parts.items():
                 score = evaluation.scores.of(subset)
                 assert (score.correct, score.total) == (int(evaluation.valid[rows].sum()), int(rows.sum()))

@@ -105,8 +105,7 @@ class Updater:
         if s.reveal:
             inputs["reveal"] = draw_reveal(size, problem.variables, generator)[self.rows]
         if "noise" in self.takes:
-            noise = torch.randn(size, problem.choices, generator=generator, device=self.device)
-            inputs["noise"] = noise[self.rows]
+            inputs["noise"] = torch.randn(size, problem.choices, generator=generator, device=self.device)[self.rows]
         if s.repair:
             uniform = torch.rand(size, problem.variables, problem.values, generator=generator, device=self.device)
             inputs["repair"] = uniform[self.rows]
@@ -214,8 +213,7 @@ class Updater:
             logits, state = self._predict(learners.network, batch, inputs, burn_in, state)
         if s.discover:
             answers = logits[-1].argmax(-1)
-            if s.repair:  # what cannot be mended has only solutions that are far away: it is left out
-                answers = repair(batch, answers, s.repair, inputs["repair"])
+            answers = repair(batch, answers, s.repair, inputs["repair"]) if s.repair else answers
             batch = discover(batch, answers, valid_only=s.repair > 0)
         if s.spare_settled:
             batch = spare_settled(batch, logits)

@@ -23,6 +23,7 @@ def normalise_back(state, change, bias, readout, of_logits, grad, of_bias, of_re
             mean = np.float32(0)
             for i in range(D):
                 row[i] = before[i] + (moved[i] + bias[i])
+            for i in range(D):
                 mean += row[i]
             mean /= np.float32(D)
             variance = np.float32(0)
@@ -34,6 +35,7 @@ def normalise_back(state, change, bias, readout, of_logits, grad, of_bias, of_re
                 row[i] = (row[i] - mean) * scale
                 of_readout[i] += logit * row[i]
                 own[i] += logit * readout[i]
+            for i in range(D):
                 total += own[i]
                 along += own[i] * row[i]
             total /= np.float32(D)

@@ -5,6 +5,8 @@ Rows of choices are ``slot * C + choice``: a slot holds one query, whose rules a
 the update. A rule's row is ``first[g] + slot * stride[g]``, because the rules of a kind are together. The innermost
 loops run over channels, so the compiler vectorises them. A row is taken from a whole array: after a slice of columns
 the compiler would gather number by number. Sums may be reordered (fastmath), NaN and infinity keep their meaning.
+A loop that sums up writes nothing else: whether a loop that also writes is vectorised can depend on where its arrays
+are, and the order of a sum with it.
 """
 
 from __future__ import annotations
@@ -168,6 +170,7 @@ def weigh(logits, at, rules, first, variable, weights, share, low, high, kind, t
             largest, total = own.max(), np.float32(0)
             for v in range(V):
                 belief[r * V + v] = np.exp(own[v] - largest)
+            for v in range(V):
                 total += belief[r * V + v]
             for v in range(V):
                 belief[r * V + v] /= total
@@ -207,6 +210,7 @@ def normalise(state, change, bias, query, x, readout, logits, slots, C, D):
             mean = np.float32(0)
             for i in range(D):
                 row[i] += moved[i] + bias[i]
+            for i in range(D):
                 mean += row[i]
             mean /= np.float32(D)
             variance = np.float32(0)
@@ -217,6 +221,7 @@ def normalise(state, change, bias, query, x, readout, logits, slots, C, D):
             for i in range(D):
                 row[i] = (row[i] - mean) * scale
                 seen[i] = row[i] + asked[i]
+            for i in range(D):
                 logit += row[i] * readout[i]
             logits[q, c] = logit
 
