@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import oneofmany
-from oneofmany.recipes import matching, recipe, recipes
+from oneofmany.recipes import data_of, matching, recipe, recipes
 from oneofmany.recipes.ingredients import SHORT_CHECKER, SHORT_RECIPE, factorial
 from oneofmany.report import Grid
 from oneofmany.report.grid import TASKS, name_of
@@ -93,6 +93,14 @@ def shown_with():
     return used == {f"sudoku/minloss/{CHECKER_VARIANT}"} and only("*/*/equivariant-checker")
 
 
+ONE_CORE = matching("colouring/minloss/equivariant-checker/one-core*")
+
+
+def mends(name):
+    """The rules check and mend answers in training."""
+    return recipe(name).discover and recipe(name).repair > 0
+
+
 def both(task):
     """The task's recipes named after the checker use it, and those without the name do not."""
     return (
@@ -160,6 +168,20 @@ CLAIMS = {
         recipe(f"sudoku/{objective}/equivariant").spare_settled for objective in CHOOSING
     ),
     # colouring.md, hard-sudokus.md
+    "in training also as a checker and for a local search": lambda: all(mends(name) for name in ONE_CORE),
+    "are small networks that train on one CPU core, on graphs of 16 and 32 nodes": lambda: all(
+        mends(name) and data_of(name)[0].endswith("small-train") for name in ONE_CORE
+    ),
+    "train on graphs of up to 64 nodes with `repair`": lambda: all(
+        mends(name) for name in matching("colouring/minloss/equivariant-checker/long*")
+    ),
+    "`repair` is the number of moves of a tabu search": lambda: all(
+        recipes()[name].discover for name in recipes() if recipes()[name].repair
+    ),
+    "Queries that it cannot mend are left out of the update": lambda: all(
+        mends(name) for name in matching("colouring/minloss/equivariant-checker/long*")
+    ),
+    "At test time there is no search and no checker": lambda: all(mends(name) for name in ONE_CORE),
     "`equivariant-checker` also learns from valid answers that are not listed": lambda: both("colouring"),
     "`sudoku-hard/OBJECTIVE/equivariant-checker` trains with it": lambda: both("sudoku-hard"),
     "without the checker in training or test, `sudoku-hard/minloss/equivariant` answers": lambda: none(
@@ -239,7 +261,9 @@ def is_result(sentence):
     It claims nothing about the checker beyond the recipe's name.
     """
     if not sentence.startswith("|"):
-        return bool(re.search(r"[+−]\d+\.\d\d \[[+−]|^\* \*\*\d colours\*\*, `colouring/", sentence))
+        return bool(
+            re.search(r"[+−]\d+\.\d\d \[[+−]|^\* \*\*\d colours\*\*, `colouring/|^Network: colouring/", sentence)
+        )
     return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker |^\| checker in training", sentence))
 
 
