@@ -102,9 +102,9 @@ class Tested(NamedTuple):
 
 def tested(grid: Grid, colours: int) -> Iterator[Tested]:
     """The runs that were tested on graphs with this number of colours, which they were trained on."""
-    every = ours(grid)
-    pairs = [record for record in every.apart if record.apart == PAIRS]
-    others = distinct(replace(every, apart=tuple(record for record in every.apart if record.apart != PAIRS)))
+    own = ours(grid)
+    pairs = [record for record in own.apart if record.apart == PAIRS]
+    others = distinct(replace(own, apart=tuple(record for record in own.apart if record.apart != PAIRS)))
     of_recipe: dict[tuple[str, bool], list[Record]] = {}
     for record in sorted((*others, *pairs), key=lambda record: (record.apart == PAIRS, record.recipe, record.seed)):
         if (train_name(record) or "").startswith(f"colouring-{colours}-"):

@@ -8,7 +8,7 @@ revealed. ``.../long[-5-colours]`` train on graphs of up to 64 nodes with the lo
 choose on graphs of all sizes; with the checker, a local search mends the network's answers (``repair``). None of them
 was tuned on a GPU; ``repair`` and ``reveal`` were chosen with a few small runs on dev.
 ``colouring/OBJECTIVE/equivariant-checker/one-core[-5-colours]`` do so with a small network and short trajectories, in
-about 15 minutes on one CPU core. Their settings were chosen with such runs on dev.
+10 and 20 minutes on one CPU core. Their settings were chosen with such runs on dev.
 """
 
 from __future__ import annotations

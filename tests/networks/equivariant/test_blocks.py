@@ -18,7 +18,7 @@ from oneofmany.networks.equivariant.rules import neighbourhoods as without_torch
 from oneofmany.networks.equivariant.sums import beliefs, sum_features
 from oneofmany.networks.equivariant.tables import neighbourhoods
 from oneofmany.problems import Batch, OwnRules, Problem, Rule, cage, futoshiki, sudoku, total
-from structures import cages, coloured, graphs, ordered_cages, unequal_cages
+from structures import cages, coloured, edges, graphs, ordered_cages, unequal_cages
 
 
 def alone(batch, row, problem):
@@ -311,6 +311,17 @@ def test_an_answer_does_not_depend_on_the_order_of_relations_or_on_other_queries
     for row in range(3):
         one = batch[torch.tensor([row])]
         torch.testing.assert_close(network(one, noise=noise[row : row + 1])[:, 0], together[:, row])
+
+
+def test_relations_that_differ_are_checked_as_the_rules_that_they_imply():
+    batch = graphs_of_four()
+    rules = [edges([pair for pair in of_query if pair[0] >= 0], 3) for of_query in batch.relations.tolist()]
+    own = Problem("graph", 4, 4, 3, (), own_kinds=("edge",))
+    other = replace(
+        batch, problem=own, relations=None, own=OwnRules.of(rules).to(batch.query.device), rows=torch.arange(3)
+    )
+    answers = torch.randint(0, 3, (3, 4))
+    assert (batch.check(answers) == other.check(answers)).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
