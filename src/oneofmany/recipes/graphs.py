@@ -7,8 +7,10 @@ cores. ``colouring/rules/equivariant`` is the baseline that has the rules instea
 revealed. ``.../long[-5-colours]`` train on graphs of up to 64 nodes with the longer trajectories of hard Sudokus, and
 choose on graphs of all sizes; with the checker, a local search mends the network's answers (``repair``). None of them
 was tuned on a GPU; ``repair`` and ``reveal`` were chosen with a few small runs on dev.
-``colouring/OBJECTIVE/equivariant-checker/one-core[-5-colours]`` do so with a small network and short trajectories, in
-10 and 20 minutes on one CPU core. Their settings were chosen with such runs on dev.
+``colouring/minloss/equivariant-checker/one-core[-5-colours]`` do so with a small network and short trajectories, in
+10 and 20 minutes on one CPU core. Their settings were chosen with such runs on dev. ``.../wide-small[-5-colours]`` are
+the same for a GPU: a wider network and more training. ``.../wide-medium[-5-colours]`` train on graphs of up to 64 nodes
+instead of 32, ``.../wide-late[-5-colours]`` on these from later states too.
 """
 
 from __future__ import annotations
@@ -64,6 +66,23 @@ ONE_CORE = {
 }
 """A small network, short trajectories in training, and small batches, for one core of a CPU."""
 
+WIDE = ONE_CORE | {
+    "network.width": 64,
+    "first.updates": 6_000,
+    "first.batch": 256,
+    "first.warmup": 300,
+    "ema": 0.999,
+    "evaluate_every": 1_500,
+}
+"""The same with the usual width, four times as many queries in a batch and more batches, for a GPU."""
+WITH_REPAIR: dict[str, tuple[str, dict[str, Any]]] = {
+    "one-core": ("-small", ONE_CORE),
+    "wide-small": ("-small", WIDE),
+    "wide-medium": ("-medium", WIDE),
+    "wide-late": ("-medium", WIDE | {"burn_in": LONGER["burn_in"]}),
+}
+"""Change -> the graphs that MinLoss with the checker trains on, and the fields that differ."""
+
 
 def graph_recipes() -> list[Recipe]:
     """All recipes for graph colouring."""
@@ -78,7 +97,8 @@ def graph_recipes() -> list[Recipe]:
                 train, dev = f"{TASK}-{colours}-medium-train", f"{TASK}-{colours}-dev"
                 found.append(usual.changed(f"long{suffix}", _longer(settings), train=train, dev=dev))
                 if settings.discover and settings.objective == "minloss":
-                    train, dev = f"{TASK}-{colours}-small-train", f"{TASK}-{colours}-medium-dev"
-                    found.append(usual.changed(f"one-core{suffix}", ONE_CORE, train=train, dev=dev))
+                    for change, (sizes, fields) in WITH_REPAIR.items():
+                        train, dev = f"{TASK}-{colours}{sizes}-train", f"{TASK}-{colours}-medium-dev"
+                        found.append(usual.changed(f"{change}{suffix}", fields, train=train, dev=dev))
     tiny = [small(TASK, objective, 400, f"{TASK}/{objective}/tiny") for objective in OBJECTIVES]
     return found + [Recipe(settings, f"{TASK}-tiny-train", f"{TASK}-tiny-dev") for settings in tiny]

@@ -54,7 +54,7 @@ def hard_recipes() -> list[Recipe]:
             "first.updates": 1_000,
             "first.lr": 5e-4,
             "first.warmup": 100,
-            "evaluate_every": 100,
+            "evaluate_every": 250,
         },
     }
     return [
