@@ -12,6 +12,7 @@ from reproduction.choosing import choosing_answer
 from reproduction.claims import check_claims, tally
 from reproduction.evidence import OurResults, PapersResults
 from reproduction.given_rules import given_rules_answer
+from reproduction.graph_objectives import objectives_answer
 from reproduction.graphs import graph_answer
 from reproduction.hard import hard_answer
 from reproduction.ingredients import alike, alike_answer, factorial, factorial_answer, listed_answer, listed_checker
@@ -127,6 +128,7 @@ ANSWERS: dict[str, Callable[[Grid], str]] = {
     "pronunciations-answer": _or_few(pronunciations_answer, pronunciations),
     "hard-answer": hard_answer,
     "colouring-answer": graph_answer,
+    "colouring-objectives-answer": objectives_answer,
     "factorial-answer": _or_few(factorial_answer, factorial),
     "listed-answer": _or_few(listed_answer, listed_checker),
     "alike-answer": _or_few(alike_answer, alike),

@@ -16,7 +16,7 @@ from oneofmany.pictures.lines import Line, draw_lines, legend_room
 from oneofmany.pictures.searches import STYLES
 from oneofmany.pictures.themes import Chart
 from oneofmany.report.cells import number_cell, wilson_cell, with_interval
-from oneofmany.report.grid import Grid, commands_of, summarise
+from oneofmany.report.grid import OBJECTIVES, Grid, commands_of, summarise
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction.experiments import PAIRS
 from reproduction.other_papers import COLOURING
@@ -30,6 +30,12 @@ SOLVABLE = {3: (1_516, 2_059, 2_409, 2_781, 2_985), 5: (2, 654, 2_111, 2_984, 3_
 ALL = "-all"
 """In the names of data with all 4,000 test graphs of a size, which are in the order of their mean degrees."""
 EARLIER = ", earlier network"
+SHORT = {
+    f"colouring/{objective}/equivariant{colours}"
+    for objective in (*OBJECTIVES, "rules")
+    for colours in ("", "/5-colours")
+}
+"""The recipes that compare objectives at one short budget."""
 
 
 class Way(NamedTuple):
@@ -129,12 +135,12 @@ def _scores(of: Tested, colours: int, sizes: Sequence[int], kept: Callable[[Eval
     return scores
 
 
-def _percent(of: Tested, colours: int, sizes: Sequence[int], kept: Callable[[Evaluation], Scores | None]) -> float:
+def percent(of: Tested, colours: int, sizes: Sequence[int], kept: Callable[[Evaluation], Scores | None]) -> float:
     """The same in percent, mean over seeds."""
     return float(np.mean([100 * score.correct / score.total for score in _scores(of, colours, sizes, kept)]))
 
 
-def _row(of: Tested, colours: int, kept: Callable[[Evaluation], Scores | None]) -> Row:
+def row_of(of: Tested, colours: int, kept: Callable[[Evaluation], Scores | None]) -> Row:
     """The cells of runs that differ in the seed: every size that all of them were tested on, and all sizes together."""
 
     def cell(sizes: Sequence[int]) -> Cell:
@@ -161,13 +167,20 @@ def _seconds(of: Tested) -> Cell:
 def graph_table(grid: Grid, colours: int) -> Table:
     """The runs that were evaluated on the graphs of RandCSPBench, size by size; seeds of a recipe are one row.
 
-    Networks that were trained on graphs with another number of colours are left out.
+    Networks that were trained on graphs with another number of colours are left out, and so are the short runs that
+    compare objectives.
     """
     rows: list[Row] = []
-    for of in tested(grid, colours):
-        for place, (answers, kept) in enumerate(_answers(of.way).items()):
+    shown = [of for of in tested(grid, colours) if of.recipe not in SHORT]
+    for of in shown:
+        views = list(_answers(of.way).items())
+        if any(
+            other.name == of.name and other.way == of.way._replace(starts=1) for other in shown if of.way.starts > 1
+        ):
+            views = views[1:]  # the first start has a row of its own
+        for place, (answers, kept) in enumerate(views):
             about = Cell(of.name), Cell(str(len(of.runs))), Cell(answers)
-            rows.append((*about, *_row(of, colours, kept), Cell() if place else _seconds(of)))
+            rows.append((*about, *row_of(of, colours, kept), Cell() if place else _seconds(of)))
     if rows:
         rows += [
             (Cell(f"{name}, published"), Cell(), Cell(one.search), *map(number_cell, one.by_nodes), Cell())
@@ -179,8 +192,9 @@ def graph_table(grid: Grid, colours: int) -> Table:
         (*columns(("recipe", "seeds", "answers"), (("nodes", (*map(str, SIZES), "all")),)), Column("seconds")),
         tuple(rows),
         "Mean over seeds. Brackets: 95 % interval over seeds, of one seed Wilson's interval over the graphs. Solvable: "
-        "coloured by any published solver or by ours. Seconds: for all starts on all test graphs, on the GPU or, for "
-        "recipes named after one core, on that. Earlier network: every edge was a rule of its own.",
+        "coloured by any published solver or by ours. Seconds: for all starts on all test graphs, on a GPU that "
+        "other work shared or, for recipes named after one core, on that. Earlier network: every edge was a rule of "
+        "its own.",
         labels=3,
     )
 
@@ -259,7 +273,7 @@ def graph_chart(grid: Grid) -> Chart | None:
             for place, (answers, kept) in enumerate(_answers(of.way).items()):
                 if place == 0 and of.way.starts > 1:
                     continue
-                points = [(float(n), _percent(of, colours, [n], kept), None, None) for n in SIZES]
+                points = [(float(n), percent(of, colours, [n], kept), None, None) for n in SIZES]
                 lines.append(
                     Line(f"ours{EARLIER * of.earlier}, {answers}", "minloss", points, *STYLES[len(lines) % len(STYLES)])
                 )
@@ -300,7 +314,7 @@ def graph_answer(grid: Grid) -> str:
             for place, (answers, kept) in enumerate(_answers(of.way).items()):
                 if place == 0 and of.way.starts > 1:
                     continue
-                found.append(f"**{_percent(of, colours, SIZES, kept):.1f} %** ({answers})")
+                found.append(f"**{percent(of, colours, SIZES, kept):.1f} %** ({answers})")
         others = ", ".join(f"{name} {one.by_nodes[-1]:.1f}" for name, one in COLOURING[colours].items())
         seeds = "one seed" if len(best.runs) == 1 else f"mean of {len(best.runs)} seeds"
         about = f"`{best.recipe}`{EARLIER * best.earlier}, {seeds}"

@@ -26,6 +26,7 @@ from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
 from reproduction.figures import page_charts, results_chart
 from reproduction.given_rules import given_rules
+from reproduction.graph_objectives import objectives_tables
 from reproduction.graphs import graph_tables
 from reproduction.hard import hard_ratings, hard_sudokus
 from reproduction.ingredients import alike, factorial, factorial_effects, factorial_steps, listed_checker
@@ -145,6 +146,7 @@ def our_tables(grid: Grid) -> list[Table]:
     return [
         *(table(grid) for table in (*tables, our_repeated)),
         *graph_tables(grid),
+        *objectives_tables(grid),
         replace(rest, name="our-other-data", title=f"Our network: {rest.title.lower()}"),
     ]
 

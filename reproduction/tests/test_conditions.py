@@ -93,7 +93,11 @@ def shown_with():
     return used == {f"sudoku/minloss/{CHECKER_VARIANT}"} and only("*/*/equivariant-checker")
 
 
-ONE_CORE = matching("colouring/minloss/equivariant-checker/one-core*")
+ONE_CORE, WIDE = (matching(f"colouring/minloss/equivariant-checker/{change}*") for change in ("one-core", "wide"))
+
+
+def trained_on(size, *names):
+    return bool(names) and all(data_of(name)[0].endswith(f"{size}-train") for name in names)
 
 
 def mends(name):
@@ -168,11 +172,19 @@ CLAIMS = {
         recipe(f"sudoku/{objective}/equivariant").spare_settled for objective in CHOOSING
     ),
     # colouring.md, hard-sudokus.md
-    "in training also as a checker and for a local search": lambda: all(mends(name) for name in ONE_CORE),
-    "are small networks that train on one CPU core, on graphs of 16 and 32 nodes": lambda: all(
-        mends(name) and data_of(name)[0].endswith("small-train") for name in ONE_CORE
+    "in training also as a checker and for a local search": lambda: all(mends(name) for name in WIDE),
+    "a local search mends the network's answers in training": lambda: all(mends(name) for name in WIDE),
+    "every objective with the same network, number of updates and data, without the checker": lambda: (
+        none("colouring/*/equivariant") and not any(recipe(name).repair for name in matching("colouring/*/equivariant"))
     ),
-    "train on graphs of up to 64 nodes with `repair`": lambda: all(
+    "are trained on graphs of 16 and 32 nodes, `wide-medium` on graphs of up to 64 nodes": lambda: (
+        trained_on("small", *(name for name in WIDE if "wide-small" in name))
+        and trained_on("medium", *(name for name in WIDE if "wide-small" not in name))
+    ),
+    "are small networks that train on one CPU core, on graphs of 16 and 32 nodes": lambda: trained_on(
+        "small", *ONE_CORE
+    ),
+    "which train on graphs of up to 64 nodes with `repair`": lambda: all(
         mends(name) for name in matching("colouring/minloss/equivariant-checker/long*")
     ),
     "`repair` is the number of moves of a tabu search": lambda: all(
@@ -181,7 +193,7 @@ CLAIMS = {
     "Queries that it cannot mend are left out of the update": lambda: all(
         mends(name) for name in matching("colouring/minloss/equivariant-checker/long*")
     ),
-    "At test time there is no search and no checker": lambda: all(mends(name) for name in ONE_CORE),
+    "At test time there is no search and no checker": lambda: all(mends(name) for name in WIDE),
     "`equivariant-checker` also learns from valid answers that are not listed": lambda: both("colouring"),
     "`sudoku-hard/OBJECTIVE/equivariant-checker` trains with it": lambda: both("sudoku-hard"),
     "without the checker in training or test, `sudoku-hard/minloss/equivariant` answers": lambda: none(
@@ -207,6 +219,7 @@ CLAIMS = {
 """Part of a sentence about the checker in training -> whether it is true of the recipes."""
 ABOUT = re.compile(r"checker|discover", re.IGNORECASE)
 ELSEWHERE = (
+    "is as good as the checker's",
     "rules checker at test time",
     "no checker at test time",
     "No checker is used at test time",
@@ -261,9 +274,8 @@ def is_result(sentence):
     It claims nothing about the checker beyond the recipe's name.
     """
     if not sentence.startswith("|"):
-        return bool(
-            re.search(r"[+−]\d+\.\d\d \[[+−]|^\* \*\*\d colours\*\*, `colouring/|^Network: colouring/", sentence)
-        )
+        of_graphs = r"^\* \*\*\d colours\*\*, `colouring/|^\*\*[\d.]+ %\*\* \(one trajectory|^Network: colouring/"
+        return bool(re.search(rf"[+−]\d+\.\d\d \[[+−]|{of_graphs}", sentence))
     return bool(re.search(r"\d\.\d\d|\d s,|equivariant-checker \(|with the checker |^\| checker in training", sentence))
 
 

@@ -8,11 +8,15 @@ import pytest
 from oneofmany.data.graphs import SIZES
 from oneofmany.evaluation.record import DataInfo
 from oneofmany.report import Grid
+from oneofmany.training.settings import OBJECTIVES
 from report.records import fake_evaluation, fake_record
 from reproduction.experiments import PAIRS
+from reproduction.graph_objectives import objectives_answer, objectives_table
 from reproduction.graphs import SOLVABLE, density_table, graph_answer, graph_chart, graph_table
 from reproduction.solvable import solvable_graphs
 from reproduction.tests.our_records import settings
+
+RECIPE = "colouring/minloss/equivariant-checker/wide-small"
 
 
 def evaluation(nodes, queries, right, kind="", **more):
@@ -22,9 +26,8 @@ def evaluation(nodes, queries, right, kind="", **more):
     return fake_evaluation(valid, total, givens, task="colouring", size=nodes, name=name, checksum=name, **more)
 
 
-def record(evaluations, seed=42, colours=3):
+def record(evaluations, seed=42, colours=3, recipe=RECIPE):
     train = DataInfo(f"colouring-{colours}-small-train", "feed", 1000)
-    recipe = "colouring/minloss/equivariant"
     return settings(fake_record(recipe, seed, evaluations, network="equivariant", train=train))
 
 
@@ -78,6 +81,37 @@ def test_ways_to_answer_have_rows_of_their_own_and_missing_sizes_no_sum():
     assert not graph_table(Grid.of([]), 5).filled
 
 
+def test_the_first_of_several_starts_is_not_shown_twice():
+    several = {"starts": 8, "chosen": np.arange(100) < 80, "checked": np.arange(100) < 90, "patience": 32}
+    found = {
+        "a": evaluation(16, 100, 60, steps=1024, patience=32),
+        "b": evaluation(16, 100, 60, steps=1024, **several),
+    }
+    assert [row[2].text for row in our_rows([record(found)])] == [
+        "one trajectory, at most 1,024 steps",
+        "8 of them, the network chooses",
+        "any of 8, with the checker",
+    ]
+
+
+def test_short_runs_of_objectives_have_a_table_of_their_own():
+    right = dict(zip((*OBJECTIVES, "rules"), (10, 20, 30, 80, 90, 70, 60, 40), strict=True))
+    records = [
+        record({str(n): evaluation(n, 100, number) for n in (16, 32)}, recipe=f"colouring/{objective}/equivariant")
+        for objective, number in right.items()
+    ]
+    grid = Grid.of(records)
+    assert our_rows(records) == []
+    rows = objectives_table(grid, 3).rows
+    assert [row[0].text for row in rows[:3]] == ["MinLoss", "CC-Loss", "I-ExplR"]
+    assert rows[0][2].numbers["accuracy"] == pytest.approx(100 * 90 / 1_516)
+    assert rows[0][3].numbers["accuracy"] == pytest.approx(100 * 90 / 2_059)
+    assert "Naive **0.5**; without listed solutions, with the loss from the rules, **1.9** (one seed)" in (
+        objectives_answer(grid)
+    )
+    assert objectives_answer(Grid.of(records[1:])) == ""
+
+
 def test_networks_of_another_number_of_colours_are_left_out():
     assert not graph_table(Grid.of([record({"a": evaluation(16, 100, 50)}, colours=5)]), 3).filled
 
@@ -86,7 +120,11 @@ def test_seeds_are_one_row():
     right = {42: 50, 1729: 60, 3120: 70}
     records = [record({"a": evaluation(16, 100, n)}, seed) for seed, n in right.items()]
     (row,) = our_rows(records)
-    assert [cell.text for cell in row[:3]] == ["colouring/minloss/equivariant", "3", "one trajectory, 1 steps"]
+    assert [cell.text for cell in row[:3]] == [
+        RECIPE,
+        "3",
+        "one trajectory, 1 steps",
+    ]
     assert row[3].numbers["mean"] == pytest.approx(100 * 60 / 1_516)
     assert row[3].numbers["low"] < row[3].numbers["mean"] < row[3].numbers["high"]
     assert len(row[3].commands) == len({*row[3].commands}) >= 3
@@ -96,13 +134,13 @@ def test_runs_of_the_earlier_network_are_rows_of_their_own_and_never_the_answer(
     right = [300] * 10
     earlier = replace(record(whole(right, steps=1024)), apart=PAIRS)
     (row,) = our_rows([earlier])
-    assert row[0].text == "colouring/minloss/equivariant, earlier network"
-    assert "`colouring/minloss/equivariant`, earlier network, one seed" in graph_answer(Grid.of([earlier]))
+    assert row[0].text == f"{RECIPE}, earlier network"
+    assert f"`{RECIPE}`, earlier network, one seed" in graph_answer(Grid.of([earlier]))
     grid = Grid.of([earlier, record(whole([100] * 10, steps=1024))])
     rows = [row for row in graph_table(grid, 3).rows if not row[0].text.endswith("published")]
     assert [row[0].text for row in rows] == [
-        "colouring/minloss/equivariant",
-        "colouring/minloss/equivariant, earlier network",
+        RECIPE,
+        f"{RECIPE}, earlier network",
     ]
     assert "earlier" not in graph_answer(grid)
 
