@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from oneofmany.data.benchmark import LARGE
 from oneofmany.evaluation.searching import Searched, SearchPoint
-from oneofmany.evaluation.statistics import over_seeds
 from oneofmany.pictures.lines import Line, draw_lines, legend_room
 from oneofmany.pictures.searches import RESTARTS, STYLES
 from oneofmany.pictures.themes import Chart
 from oneofmany.recipes import data_of, recipe
 from oneofmany.report.cells import accuracy_cell, wilson_cell, with_interval
-from oneofmany.report.grid import Grid
+from oneofmany.report.grid import Grid, over_seeds_or_queries
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction.hard import runs_by_way, seeds_cell
 from reproduction.ours import INTERVALS
@@ -74,8 +73,8 @@ def _cell(points: Sequence[tuple[Searched, SearchPoint]]) -> Cell:
     made, scores = tuple(command_of(one) for one, _ in points), [point.overall for _, point in points]
     if len(scores) == 1:
         return wilson_cell(scores[0], made)
-    shares = [100 * (score.accuracy or 0.0) for score in scores]
-    return with_interval(over_seeds(shares, [0.0] * len(shares)), made)
+    shares = [score.accuracy or 0.0 for score in scores]
+    return with_interval(over_seeds_or_queries(shares, [0.0] * len(shares), [score.total for score in scores]), made)
 
 
 def large_boards(grid: Grid, searches: Sequence[Searched] = ()) -> Table:

@@ -303,7 +303,8 @@ def test_searches_on_larger_boards_have_rows_of_their_own():
     rows = [dict(zip(names, texts(row), strict=True)) for row in table.rows]
     assert [row["answers"].split(",")[0] for row in rows] == ["one trajectory", "up to 8 starts"] * 2
     assert {(row["network"], row["trained on"], row["seeds"]) for row in rows} == {(HARD, "9x9", "1 to 2")}
-    assert rows[0]["16x16, givens of 256 96"].startswith("75.00")
+    assert rows[0]["16x16, givens of 256 96"].startswith("75.00 [")
+    assert rows[0]["16x16, givens of 256 96"].endswith("(queries)")  # both seeds are the same
     assert rows[0]["16x16, givens of 256 144"].startswith("75.00 [")
     assert "trained on 9x9" in large_chart(Grid.of([]), searches).svg
     assert not search_table(searches).rows  # those of 9x9

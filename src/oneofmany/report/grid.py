@@ -146,17 +146,25 @@ def over_dev(records: Sequence[Record], subset: Subset) -> SeedSummary | None:
 def summarise(shares: Iterable[tuple[Record, float | None]], queries: Sequence[int | None] = ()) -> SeedSummary | None:
     """Mean, best by dev, standard error and interval of one share per run, in percent; None without a number.
 
-    If the seeds do not differ and ``queries``, the number of queries of each run, is known, the interval is Wilson's
-    over the queries. They are not pooled, because the seeds share them.
+    ``queries`` is the number of queries of each run, as in ``over_seeds_or_queries``.
     """
     known = [(share, dev_score(record)) for record, share in shares if share is not None]
-    if not known:
-        return None
-    found = over_seeds([100 * share for share, _ in known], [dev for _, dev in known])
+    return over_seeds_or_queries([share for share, _ in known], [dev for _, dev in known], queries) if known else None
+
+
+def over_seeds_or_queries(
+    shares: Sequence[float], dev: Sequence[float], queries: Sequence[int | None] = ()
+) -> SeedSummary:
+    """Summarise one share per seed in percent; ``dev`` and the result are as in ``over_seeds``.
+
+    If the seeds do not differ and ``queries``, the number of queries of each seed, is known, the interval is Wilson's
+    over the queries. They are not pooled, because the seeds share them.
+    """
+    found = over_seeds([100 * share for share in shares], dev)
     fewest = min(filter(None, queries), default=0)
-    if len(known) == 1 or len({share for share, _ in known}) > 1 or not fewest:
+    if len(shares) == 1 or len(set(shares)) > 1 or not fewest:
         return found
-    low, high = wilson(round(known[0][0] * fewest), fewest)
+    low, high = wilson(round(shares[0] * fewest), fewest)
     return replace(found, low=100 * low, high=100 * high, over="queries")
 
 
