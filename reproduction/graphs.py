@@ -79,8 +79,8 @@ def _answers(way: Way) -> dict[str, Callable[[Evaluation], Scores | None]]:
         return {way.trajectory(): lambda one: one.scores}
     return {
         way.trajectory(): lambda one: one.scores,
-        f"{way.starts} of them, the network chooses": lambda one: one.chosen,
-        f"any of {way.starts}, with the checker": lambda one: one.checked,
+        f"{way.starts} starts, the network chooses": lambda one: one.chosen,
+        f"any of {way.starts} starts, with the checker": lambda one: one.checked,
     }
 
 

@@ -173,6 +173,7 @@ CLAIMS = {
     ),
     # colouring.md, hard-sudokus.md
     "in training also as a checker and for a local search": lambda: all(mends(name) for name in WIDE),
+    "these networks also had the rules as a checker and for a local search": lambda: all(mends(name) for name in WIDE),
     "a local search mends the network's answers in training": lambda: all(mends(name) for name in WIDE),
     "every objective with the same network, number of updates and data, without the checker": lambda: (
         none("colouring/*/equivariant") and not any(recipe(name).repair for name in matching("colouring/*/equivariant"))

@@ -73,8 +73,8 @@ def test_ways_to_answer_have_rows_of_their_own_and_missing_sizes_no_sum():
         "one trajectory, 256 steps",
         "one trajectory, at most 4,096 steps",
         "one trajectory, at most 1,024 steps",
-        "8 of them, the network chooses",
-        "any of 8, with the checker",
+        "8 starts, the network chooses",
+        "any of 8 starts, with the checker",
     ]
     assert [row[3].numbers["accuracy"] * 1_516 / 100 for row in rows] == pytest.approx([50, 55, 60, 80, 90])
     assert all(cell.text == "" for row in rows for cell in row[4:])
@@ -89,8 +89,8 @@ def test_the_first_of_several_starts_is_not_shown_twice():
     }
     assert [row[2].text for row in our_rows([record(found)])] == [
         "one trajectory, at most 1,024 steps",
-        "8 of them, the network chooses",
-        "any of 8, with the checker",
+        "8 starts, the network chooses",
+        "any of 8 starts, with the checker",
     ]
 
 

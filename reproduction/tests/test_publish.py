@@ -57,6 +57,7 @@ def test_every_table_is_on_one_page():
         "ours",
         "conditions",
         "hard-answer",
+        "colouring-answer",
         "same-queries",
         "reproduction",
     ]
