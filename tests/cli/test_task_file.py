@@ -173,6 +173,11 @@ def draw(problem, values, relations=NONE, given=None, paint=None):
     return write(problem, values)
 """
 END = "TASK = Task('mine', problem, parse, write, draw)\n"
+BUILD = """
+def build(problem, queries, split, seed):
+    from oneofmany.data.listing import list_solutions
+    return list_solutions(problem, np.zeros((0, 2), np.uint8), None, {}, seed=seed)
+TASK"""
 
 
 @pytest.mark.parametrize(
@@ -195,6 +200,12 @@ END = "TASK = Task('mine', problem, parse, write, draw)\n"
         (TASK.replace("int(c)", "9") + END, ["mine.py: parse returned [9, 9], expected 2 numbers from 0 to 2"]),
         (TASK.replace("int(c)", "c.no") + END, ["mine.py, line 8: AttributeError", "in parse of the task 'mine'"]),
         (TASK.replace("return write(problem, values)", "pass") + END, ["mine.py: draw returned NoneType"]),
+        (TASK.replace("size, 2, ()", "size, 2, 5") + END, ["mine.py, line 6: ValueError: rules: expected a tuple"]),
+        (TASK.replace("return write(problem, values)", "int('x')") + END, ["mine.py, line 12: ValueError: invalid"]),
+        (TASK.replace("return write(problem, values)", "exit(0)") + END, ["mine.py, line 12: SystemExit: 0 (in draw"]),
+        (TASK.replace("NONE)\n", "None)\n") + END, ["parse returned relations that are not an array of pairs: None"]),
+        (TASK.replace("NONE)\n", "NONE + [[0, 1]])\n").replace("(0, 2)", "(1, 2)") + END, ["[[0, 1]], expected none"]),
+        (TASK + END.replace("draw)", "draw, build=build)").replace("TASK", BUILD, 1), ["expected 1 queries, got 0"]),
         (TASK.replace("relations=NONE, given=None, paint=None", "") + END, ["mine.py: TypeError: draw() takes 2"]),
     ],
 )  # fmt: skip
