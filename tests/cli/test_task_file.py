@@ -250,6 +250,9 @@ D81 = "." * 81
         ("kakuro", "1x.. r2c1+r2c2=3", "r1c1: cells in no run are black, x, and no others, got '1'"),
         ("kakuro", ".1x. r1c1+r2c1=3", "r1c2: cells in no run are black, x, and no others, got '1'"),
         ("kakuro", ".xx. r1c1+r2c1=3", "r2c1: cells in no run are black, x, and no others, got 'x'"),
+        ("kakuro", "...xxxxxx r1c1+r1c2=3 r1c3=5", "'r1c1+r1c2=3': expected a whole run, up to a black cell"),
+        ("kakuro", "...xxxxxx r1c1+r1c2=3 r1c2+r1c3=5", "'r1c1+r1c2=3': expected a whole run"),
+        ("kakuro", "..xx r1c1+r1c2=3 r1c1+r1c2=4", "'r1c1+r1c2=4': a run is given twice"),
     ],
 )
 def test_boards_that_their_drawing_would_not_show(call, name, text, words):
