@@ -336,18 +336,20 @@ def test_builders_of_the_package_and_sizes_of_examples_are_named(call):
 def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):
     """An installed package offers its tasks in the group oneofmany.tasks; runs remember package and version."""
     (tmp_path / "installed_task.py").write_text(TASK + END)
+    (tmp_path / "installed_exit.py").write_text("raise SystemExit(0)")
     about = tmp_path / "some_tasks-1.5.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: some-tasks\nVersion: 1.5\n")
     (about / "entry_points.txt").write_text(
         "[oneofmany.tasks]\nmine = installed_task:TASK\nother = installed_task:TASK\nlost = installed_task:LOST\n"
+        "left = installed_exit:TASK\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert "mine/minloss/equivariant" in call("train", "--recipes", "mine")[1]
     assert call("count", "mine", "00")[1] == "4\n"
     task = find_task("mine")
     assert task.source.package == "some-tasks 1.5"
-    for name in ("other", "lost"):
+    for name in ("other", "lost", "left"):
         code, _, err = call("count", name, "00")
         assert code == 2
         assert "some-tasks 1.5" in err
