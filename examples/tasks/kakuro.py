@@ -23,7 +23,7 @@ def kakuro(size: int = 6) -> Problem:
 def parse(text: str) -> Query:
     """Read ``x..x..x.. r1c2+r1c3=3 ...``: n x n cells row by row, ``x`` for black, then the runs and their sums."""
     cells, *words = text.split()
-    size, rules, white = round(len(cells) ** 0.5), [], set()
+    size, rules, runs = round(len(cells) ** 0.5), [], []
     if size * size != len(cells) or not set(cells) <= set(".x123456789"):
         raise ValueError(f"expected n x n cells, x, . or 1 to 9, and then runs, got {cells!r}")
     for word in words:
@@ -34,13 +34,20 @@ def parse(text: str) -> Query:
         lines = [[(row, column + k) for k in range(many)], [(row + k, column) for k in range(many)]]
         if named not in lines or many > 9 or not all(0 <= k < size for cell in named for k in cell):
             raise ValueError(f"{word!r}: expected up to nine cells of the board, one beside or below the other")
-        run = [r * size + c for r, c in named]
-        white |= set(run)
-        rules += cage("run", run, 9, int(found[2]))
+        if named in runs:
+            raise ValueError(f"{word!r}: a run is given twice")
+        runs.append(named)
+        rules += cage("run", [r * size + c for r, c in named], 9, int(found[2]))
+    white = {cell for run in runs for cell in run}
     for at, cell in enumerate(cells):
-        if (cell == "x") == (at in white):
+        if (cell == "x") == (divmod(at, size) in white):
             where = f"r{at // size + 1}c{at % size + 1}"
             raise ValueError(f"{where}: cells in no run are black, x, and no others, got {cell!r}")
+    for word, run in zip(words, runs, strict=True):
+        (row, column), (bottom, right) = run[0], run[-1]
+        down, across = bottom > row, bottom == row
+        if white & {(row - down, column - across), (bottom + down, right + across)}:
+            raise ValueError(f"{word!r}: expected a whole run, up to a black cell or the border")
     values = np.array(["x123456789".find(c) if c not in ".x" else c == "x" for c in cells], np.uint8)
     return Query(kakuro(size).with_rules(rules), values, NO_RELATIONS)
 

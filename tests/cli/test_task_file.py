@@ -173,6 +173,11 @@ def draw(problem, values, relations=NONE, given=None, paint=None):
     return write(problem, values)
 """
 END = "TASK = Task('mine', problem, parse, write, draw)\n"
+BUILD = """
+def build(problem, queries, split, seed):
+    from oneofmany.data.listing import list_solutions
+    return list_solutions(problem, np.zeros((0, 2), np.uint8), None, {}, seed=seed)
+TASK"""
 
 
 @pytest.mark.parametrize(
@@ -195,6 +200,12 @@ END = "TASK = Task('mine', problem, parse, write, draw)\n"
         (TASK.replace("int(c)", "9") + END, ["mine.py: parse returned [9, 9], expected 2 numbers from 0 to 2"]),
         (TASK.replace("int(c)", "c.no") + END, ["mine.py, line 8: AttributeError", "in parse of the task 'mine'"]),
         (TASK.replace("return write(problem, values)", "pass") + END, ["mine.py: draw returned NoneType"]),
+        (TASK.replace("size, 2, ()", "size, 2, 5") + END, ["mine.py, line 6: ValueError: rules: expected a tuple"]),
+        (TASK.replace("return write(problem, values)", "int('x')") + END, ["mine.py, line 12: ValueError: invalid"]),
+        (TASK.replace("return write(problem, values)", "exit(0)") + END, ["mine.py, line 12: SystemExit: 0 (in draw"]),
+        (TASK.replace("NONE)\n", "None)\n") + END, ["parse returned relations that are not an array of pairs: None"]),
+        (TASK.replace("NONE)\n", "NONE + [[0, 1]])\n").replace("(0, 2)", "(1, 2)") + END, ["[[0, 1]], expected none"]),
+        (TASK + END.replace("draw)", "draw, build=build)").replace("TASK", BUILD, 1), ["expected 1 queries, got 0"]),
         (TASK.replace("relations=NONE, given=None, paint=None", "") + END, ["mine.py: TypeError: draw() takes 2"]),
     ],
 )  # fmt: skip
@@ -239,6 +250,9 @@ D81 = "." * 81
         ("kakuro", "1x.. r2c1+r2c2=3", "r1c1: cells in no run are black, x, and no others, got '1'"),
         ("kakuro", ".1x. r1c1+r2c1=3", "r1c2: cells in no run are black, x, and no others, got '1'"),
         ("kakuro", ".xx. r1c1+r2c1=3", "r2c1: cells in no run are black, x, and no others, got 'x'"),
+        ("kakuro", "...xxxxxx r1c1+r1c2=3 r1c3=5", "'r1c1+r1c2=3': expected a whole run, up to a black cell"),
+        ("kakuro", "...xxxxxx r1c1+r1c2=3 r1c2+r1c3=5", "'r1c1+r1c2=3': expected a whole run"),
+        ("kakuro", "..xx r1c1+r1c2=3 r1c1+r1c2=4", "'r1c1+r1c2=4': a run is given twice"),
     ],
 )
 def test_boards_that_their_drawing_would_not_show(call, name, text, words):
@@ -322,18 +336,20 @@ def test_builders_of_the_package_and_sizes_of_examples_are_named(call):
 def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):
     """An installed package offers its tasks in the group oneofmany.tasks; runs remember package and version."""
     (tmp_path / "installed_task.py").write_text(TASK + END)
+    (tmp_path / "installed_exit.py").write_text("raise SystemExit(0)")
     about = tmp_path / "some_tasks-1.5.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: some-tasks\nVersion: 1.5\n")
     (about / "entry_points.txt").write_text(
         "[oneofmany.tasks]\nmine = installed_task:TASK\nother = installed_task:TASK\nlost = installed_task:LOST\n"
+        "left = installed_exit:TASK\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert "mine/minloss/equivariant" in call("train", "--recipes", "mine")[1]
     assert call("count", "mine", "00")[1] == "4\n"
     task = find_task("mine")
     assert task.source.package == "some-tasks 1.5"
-    for name in ("other", "lost"):
+    for name in ("other", "lost", "left"):
         code, _, err = call("count", name, "00")
         assert code == 2
         assert "some-tasks 1.5" in err

@@ -226,6 +226,8 @@ def test_a_kept_sample_is_fair():
         ({"queries": np.full((1, 4), -1)}, "expected values 0 to 4"),
         ({"queries": np.zeros((1, 4), int), "relations": np.zeros((1, 1, 2), int)}, "nqueens has none"),
         ({"queries": np.zeros((1, 4), int), "limit": 0}, "limit: expected at least 1"),
+        ({"queries": np.zeros((1, 4), int), "limit": 2.5}, "a whole number, got 2.5"),
+        ({"queries": np.zeros((1, 4), int), "limit": "3"}, "a whole number, got '3'"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -180,6 +180,17 @@ def test_bad_queries_and_relations():
         lambda: futoshiki(26),
         lambda: futoshiki(3, [(0, 9)]),
         lambda: futoshiki(3, [(1, 1)]),
+        lambda: nqueens([8]),
+        lambda: nqueens(True),
+        lambda: futoshiki(np.array([4])),
+        lambda: futoshiki(3, [0, 1]),
+        lambda: futoshiki(3, [(0, 1.5)]),
+        lambda: futoshiki(3, None),
+        lambda: colouring([16]),
+        lambda: colouring(16, [3]),
+        lambda: sudoku(True, 3),
+        lambda: sudoku(3, 3, 3),
+        lambda: sudoku(3, 3, box_rows=3),
         lambda: sudoku(6, 5),
         lambda: sudoku(0, 3),
         lambda: Problem("p", 1, 1, 2, (Rule("r", (0, 2)),)),
@@ -190,6 +201,15 @@ def test_bad_queries_and_relations():
 def test_bad_problems(build):
     with pytest.raises(ValueError, match=r".+"):
         build()
+
+
+def test_a_size_is_a_whole_number_whatever_was_built_before():
+    """A cache takes 8 and 8.0 for the same number, and keeps the first."""
+    for build in (nqueens, futoshiki, colouring):
+        assert build(4).size == 4
+        with pytest.raises(ValueError, match=r"got 4\.0"):
+            build(4.0)
+    assert [type(side) for side in sudoku(np.int64(2), np.int64(5)).options.values()] == [int] * 2
 
 
 def test_kinds_follow_the_symmetries():

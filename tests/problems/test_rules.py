@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oneofmany.problems import Problem, Rule, all_different, cage, domain, forbid, implies, table, total
+from oneofmany.problems import OwnRules, Problem, Rule, all_different, cage, domain, forbid, implies, table, total
 
 
 def test_exactly_one_and_at_most_one_are_common_cases():
@@ -47,6 +47,8 @@ def test_every_iterable_gives_the_same_rules():
     assert implies("r", 0, iter([1, 2])) == implies("r", 0, [1, 2])  # pyright: ignore
     assert total("r", iter([0, 1]), 3, low=2, factors=iter([1, 2])) == total("r", [0, 1], 3, low=2, factors=[1, 2])  # pyright: ignore
     rules = all_different("r", [0, 1], 3)
+    listed, kinds = (Problem("p", 1, 2, 3, (), own_sums=names) for names in (["cage"], ("cage",)))  # pyright: ignore
+    assert listed.same_as(kinds)
     assert Problem("p", 1, 2, 3, iter(rules)).rules == Problem("p", 1, 2, 3, tuple(rules)).rules  # pyright: ignore
 
 
@@ -103,7 +105,7 @@ def test_a_table_adds_no_variables():
         (lambda: table("t", [0, 1], [(1, 4)], 3), "expected values from 1 to 3, got 4"),
         (lambda: domain("d", 0, [0], 3), "expected values from 1 to 3, got 0"),
         (lambda: total("t", [0, 1], 3, low=3, factors=[1]), "factors: expected 2"),
-        (lambda: Rule("r", (-1, 0)), "expected choices from 0, got (-1, 0)"),
+        (lambda: Rule("r", (-1, 0)), "expected choices from 0 to 2,147,483,647, got (-1, 0)"),
         (lambda: Rule("r", (0, 0.5)), "choices: expected whole numbers, got (0, 0.5)"),  # pyright: ignore
         (lambda: Rule("r", "ab"), "choices: expected whole numbers, got 'ab'"),  # pyright: ignore
         (lambda: Rule("r", 5), "choices: expected whole numbers, got 5"),  # pyright: ignore
@@ -119,6 +121,15 @@ def test_a_table_adds_no_variables():
         (lambda: Problem("p", 1, 2, 2, ((0, 1),)), "rules: expected a Rule each, got a tuple"),  # pyright: ignore
         (lambda: Problem("p", 1, 2, 2, None), "rules: expected a tuple of rules, got None"),  # pyright: ignore
         (lambda: Problem("p", 1, 2, 2, (), own_kinds="edge"), "own_kinds: expected several names, as in ('edge',)"),  # pyright: ignore
+        (lambda: Problem("p", 1, 2, 2, (), own_kinds=1), "own_kinds: expected several names, as in ('edge',), got 1"),  # pyright: ignore
+        (lambda: OwnRules.of(forbid("f", [0, 1])), "rules of its own: expected a list of rules for every query"),  # pyright: ignore
+        (lambda: OwnRules.of([[forbid("f", [0, 1])]]), "got a list; helpers return lists of rules"),  # pyright: ignore
+        (lambda: Rule("r", (0, 2**31)), "expected choices from 0 to 2,147,483,647, got (0, 2147483648)"),
+        (lambda: Rule("r", np.array(1)), "choices: expected whole numbers, got array(1)"),  # pyright: ignore
+        (lambda: forbid("f", np.array(1)), "choices: expected several, got array(1)"),  # pyright: ignore
+        (lambda: domain("d", 0, [1], np.array([3])), "values: expected their number"),  # pyright: ignore
+        (lambda: table("t", [0, [1]], [(1, 1)], 3), "expected whole numbers, got variable [1] and value 1"),  # pyright: ignore
+        (lambda: table("t", [0, 1], [(1, [1])], 3), "expected whole numbers, got variable 0 and value [1]"),  # pyright: ignore
         (lambda: Problem("p", 1, 1, 2, (Rule("r", (0, 2)),)), "names a choice outside 0..1"),
         (lambda: Problem("p", 1, 1, 2, (), relation=">"), "relation: expected '<' or '!=', got '>'"),  # pyright: ignore
     ],

@@ -65,7 +65,10 @@ def build_own_task(
             raise ValueError(f"blanks and solutions: {task.name} has a builder of its own, which decides them")
         built = task.build(problem, queries, split, seed)
         if not isinstance(built, Dataset) or built.problem.task != task.name:
-            raise ValueError(f"build of {task.name}: expected a Dataset of {task.name}, got {type(built).__name__}")
+            got = f"one of {built.problem.task}" if isinstance(built, Dataset) else type(built).__name__
+            raise ValueError(f"build of {task.name}: expected a Dataset of {task.name}, got {got}")
+        if len(built) != queries:
+            raise ValueError(f"build of {task.name}: expected {queries:,} queries, got {len(built):,}")
         return built
     if problem.relation_kind is not None or problem.own_kinds or problem.own_sums:
         what = "relations" if problem.relation_kind is not None else "rules of each query's own"

@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -161,8 +162,8 @@ class Work:
             raise ValueError(f"relations: expected variables 0 to {most}, or -1 for padding")
         if ((relations[..., 0] < 0) != (relations[..., 1] < 0)).any():
             raise ValueError("relations: expected pairs of variables, or of -1 for padding, got half a pair")
-        if limit < 1:
-            raise ValueError(f"limit: expected at least 1, got {limit}")
+        if not isinstance(limit, SupportsIndex) or limit < 1:
+            raise ValueError(f"limit: expected at least 1, a whole number, got {limit!r}")
         if seconds is not None and not seconds > 0:
             raise ValueError(f"seconds: expected more than 0, got {seconds}")
         self.problem, self.limit = problem, limit

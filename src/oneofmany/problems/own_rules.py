@@ -57,8 +57,14 @@ class OwnRules:
     @classmethod
     def of(cls, queries: Iterable[Iterable[Rule]]) -> OwnRules:
         """Gather the rules of queries."""
-        of_queries = [list(rules) for rules in queries]
+        try:
+            of_queries = [list(rules) for rules in queries]
+        except TypeError:
+            raise ValueError("rules of its own: expected a list of rules for every query") from None
         rules = [rule for of_query in of_queries for rule in of_query]
+        if wrong := [rule for rule in rules if not isinstance(rule, Rule)]:
+            why = "; helpers return lists of rules, to be joined with +" if isinstance(wrong[0], list) else ""
+            raise ValueError(f"rules of its own: expected a Rule each, got a {type(wrong[0]).__name__}{why}")
         kinds = tuple(dict.fromkeys(rule.kind for rule in rules))
         pairs = [pair for rule in rules for pair in rule.weighed()]
         choices, weights = np.array(pairs, np.int32).reshape(-1, 2).T

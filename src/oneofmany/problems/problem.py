@@ -95,8 +95,9 @@ class Problem:
         if self.relation not in ("<", "!="):
             raise ValueError(f"relation: expected '<' or '!=', got {self.relation!r}")
         for name in ("own_kinds", "own_sums"):
-            if isinstance(getattr(self, name), str):
-                raise ValueError(f"{name}: expected several names, as in ({getattr(self, name)!r},), got a text")
+            if isinstance(kinds := getattr(self, name), str) or not isinstance(kinds, Iterable):
+                raise ValueError(f"{name}: expected several names, as in ('edge',), got {kinds!r}")
+            object.__setattr__(self, name, tuple(kinds))
         if not isinstance(self.rules, Iterable):
             raise ValueError(f"rules: expected a tuple of rules, got {self.rules!r}")
         object.__setattr__(self, "rules", tuple(self.rules))

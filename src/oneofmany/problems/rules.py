@@ -44,8 +44,8 @@ class Rule:
         choices = self._whole("choices", self.choices)
         if not choices or len(set(choices)) != len(choices):
             raise self._error(f"expected different choices, at least one, got {choices}")
-        if min(choices) < 0:
-            raise self._error(f"expected choices from 0, got {choices}")
+        if min(choices) < 0 or max(choices) > MOST:
+            raise self._error(f"expected choices from 0 to {MOST:,}, got {choices}")
         if not isinstance(self.exact, bool):
             raise self._error(
                 f"exact is True (exactly one) or False (at most one), got {self.exact!r}; use low and high for other "
@@ -91,10 +91,10 @@ class Rule:
         return zip(self.choices, self.weights or (1,) * len(self.choices), strict=True)
 
     def _whole(self, name: str, numbers: Any) -> tuple[int, ...]:
-        listed: tuple[Any, ...] = tuple(numbers) if isinstance(numbers, Iterable) else (None,)
-        if set(map(type, listed)) <= {int}:
-            return listed
         try:
+            listed: tuple[Any, ...] = tuple(numbers)
+            if set(map(type, listed)) <= {int}:
+                return listed
             return tuple(index(None if type(n) is bool else n) for n in listed)  # pyright: ignore[reportArgumentType]
         except TypeError:
             got = " ".join(repr(numbers).split())  # arrays have several lines
@@ -192,7 +192,9 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
     have values. The first of them, about one variable, has kind ``kind-domain``.
     """
     values, variables = len(_upto(values)), _several("variables", variables)
-    allowed = list(dict.fromkeys(_several("a row", row) for row in _several("rows", rows)))
+    allowed = [_several("a row", row) for row in _several("rows", rows)]
+    for variable in variables:
+        _choice(variable, 1, values)  # raises if it is not a variable
     if not variables or len(set(variables)) != len(variables):
         raise ValueError(f"a table of kind {kind!r}: expected different variables, at least one, got {[*variables]}")
     if wrong := [row for row in allowed if len(row) != len(variables)]:
@@ -202,7 +204,7 @@ def table(kind: str, variables: Sequence[int], rows: Iterable[Sequence[int]], va
     for row in allowed:
         for value in row:
             _choice(0, value, values)  # raises if it is not a value
-    allowed.sort()
+    allowed = sorted(set(allowed))
     rules = domain(f"{kind}-domain", variables[0], (row[0] for row in allowed), values)
     for j in range(1, len(variables)):
         following: dict[tuple[int, ...], set[int]] = {}
@@ -227,16 +229,21 @@ def _check_sum(what: str, low: Any, high: Any, least: int, greatest: int) -> Non
 
 
 def _several(name: str, items: Any) -> tuple[Any, ...]:
-    if not isinstance(items, Iterable):
-        raise ValueError(f"{name}: expected several, got {items!r}")
-    return tuple(items)
+    try:
+        return tuple(items)
+    except TypeError:
+        raise ValueError(f"{name}: expected several, got {items!r}") from None
 
 
 def _upto(values: int) -> range:
     """The values 1..V."""
-    if not isinstance(values, SupportsIndex) or index(values) < 1:
-        raise ValueError(f"values: expected their number, at least 1, got {values!r}")
-    return range(1, index(values) + 1)
+    try:
+        number = index(values)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"values: expected their number, at least 1, got {' '.join(repr(values).split())}")
+    return range(1, number + 1)
 
 
 def _choice(variable: int, value: int, values: int) -> int:

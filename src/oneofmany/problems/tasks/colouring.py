@@ -28,11 +28,14 @@ ROW = re.compile(r"\s*(\d{1,6})\s+(\d{1,6}|[·.])(?:\s+-((?:\s+\d{1,6})+))?\s*")
 DIMACS = re.compile(r"\s*([cpen])(\s.*)?")
 
 
-@lru_cache(maxsize=512)
 def colouring(size: int = 16, colours: int = COLOURS) -> Problem:
     """Return the problem of graphs with ``size`` nodes; the edges are the relations of a query."""
     size = whole(size, MOST_NODES, f"nodes: expected 1 to {MOST_NODES:,}")
-    colours = whole(colours, 255, "colours: expected 1 to 255")
+    return _colouring(size, whole(colours, 255, "colours: expected 1 to 255"))
+
+
+@lru_cache(maxsize=512)
+def _colouring(size: int, colours: int) -> Problem:
     return Problem("colouring", size, size, colours, (), {"colours": colours}, relation_kind=KIND, relation="!=")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import isqrt
+from operator import index
 
 import numpy as np
 
@@ -51,12 +52,16 @@ def futoshiki(size: int, inequalities: Iterable[tuple[int, int]] = ()) -> Proble
     are those that hold for every query: pairs (a, b) meaning cell a < cell b, with cells counted row by row from 0.
     Kinds: ``cell`` (a cell takes one value), ``line`` (a row or column takes a value once), ``inequality``.
     """
-    return _futoshiki(size, tuple((int(a), int(b)) for a, b in inequalities))
+    n = whole(size, len(SYMBOLS), f"size: expected a Futoshiki of 1 to {len(SYMBOLS)} values")
+    try:
+        pairs = tuple((index(a), index(b)) for a, b in inequalities)
+    except (TypeError, ValueError):
+        raise ValueError(f"inequalities: expected pairs of cells like (0, 1), got {inequalities!r}") from None
+    return _futoshiki(n, pairs)
 
 
 @lru_cache(maxsize=64)
 def _futoshiki(n: int, inequalities: tuple[tuple[int, int], ...]) -> Problem:
-    n = whole(n, len(SYMBOLS), f"size: expected a Futoshiki of 1 to {len(SYMBOLS)} values")
     choice = np.arange(n**3).reshape(n, n, n)  # row, column, value
     rules = (
         lines("cell", choice.reshape(-1, n))

@@ -101,7 +101,7 @@ def _installed(entry: Any) -> Task:
         task = entry.load()
         path = str(sys.modules[entry.module].__file__)
         source = Source(path, hashlib.sha256(Path(path).read_bytes()).hexdigest(), package)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(
             f"the package {package} cannot load its task {entry.name!r}: {type(error).__name__}: {error}"
         ) from None

@@ -31,14 +31,17 @@ QUEENS = "Qq♛♕"
 MOST = 255
 
 
-@lru_cache(maxsize=64)
 def nqueens(size: int) -> Problem:
     """N-Queens on a board of ``size`` rows and columns: variables are rows, values are columns.
 
     Every row and column holds exactly one queen (kind ``line``). Every diagonal and anti-diagonal of two or more cells
     holds at most one (kind ``diagonal``).
     """
-    n = whole(size, MOST, f"size: expected 1 to {MOST} queens")
+    return _nqueens(whole(size, MOST, f"size: expected 1 to {MOST} queens"))
+
+
+@lru_cache(maxsize=64)
+def _nqueens(n: int) -> Problem:
     cell = np.arange(n * n).reshape(n, n)
     diagonals = [cell.diagonal(k) for k in range(2 - n, n - 1)] + [
         cell[:, ::-1].diagonal(k) for k in range(2 - n, n - 1)

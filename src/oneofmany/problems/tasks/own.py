@@ -73,6 +73,12 @@ def checked(task: Task, where: str, source: Source) -> Task:
             raise ValueError(
                 f"{where}: {by} returned {values.tolist()}, expected {own.variables} numbers from 0 to {own.values}"
             )
+        pairs: Any = found.relations
+        if not isinstance(pairs, np.ndarray) or pairs.dtype.kind not in "iu" or pairs.shape[1:] != (2,):
+            raise ValueError(f"{where}: {by} returned relations that are not an array of pairs: {pairs!r}")
+        if pairs.size and (own.relation_kind is None or pairs.min() < 0 or pairs.max() >= own.variables):
+            expected = "none" if own.relation_kind is None else f"pairs of variables from 0 to {own.variables - 1}"
+            raise ValueError(f"{where}: {by} returned the relations {pairs.tolist()}, expected {expected}")
 
     def boards(found: list[Any]) -> None:
         for one in found:
@@ -91,9 +97,9 @@ def checked(task: Task, where: str, source: Source) -> Task:
             try:
                 found: Any = function(*arguments, **options)
                 found = list(found) if listed else found
-            except (ValueError, OSError, MemoryError):
-                raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                if isinstance(error, (ValueError, OSError, MemoryError)) and _says_it_all(name, where, error):
+                    raise
                 raise ValueError(f"{_failed(where, error)} (in {name} of the task {task.name!r})") from error
             if not isinstance(found, kind):
                 raise ValueError(f"{where}: {name} returned {type(found).__name__}, expected {kind.__name__}")
@@ -113,6 +119,17 @@ def checked(task: Task, where: str, source: Source) -> Task:
         build=None if task.build is None else guarded("build", object),
         source=source,
     )
+
+
+def _says_it_all(name: str, path: str, error: Exception) -> bool:
+    """Whether an error is about what a function was given, and not about its own code.
+
+    Readers of texts pass on what is wrong with a text; builders say what is wrong with a size.
+    """
+    if name in ("parse", "boards"):
+        return True
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return name in ("problem", "build") and last.filename == path and "raise " in (last.line or "")
 
 
 def _failed(path: str, error: BaseException) -> str:

@@ -32,7 +32,10 @@ def sudoku(
     Kinds: ``cell`` (a cell takes one value), ``line`` (a row or column takes a value once), ``box``.
     """
     if columns:
-        size, box_rows, box_columns = None, size, columns[0]
+        box, more = [size, columns[0]], [*columns[1:], box_rows, box_columns]
+        if more != [None, None]:
+            raise ValueError(f"box shape: expected two numbers, the rows and columns of a box, got {box} and {more}")
+        size, (box_rows, box_columns) = None, box
     if box_rows is None and box_columns is None:
         return _sudoku(*box_shape(9 if size is None else size))
     for name, number in (("size", size), ("box_rows", box_rows), ("box_columns", box_columns)):
@@ -46,7 +49,7 @@ def sudoku(
             f"box shape: expected boxes of as many cells as the size, which is 1 to {len(SYMBOLS)}, got boxes of "
             f"{rows} x {of_box} cells for size {n}"
         )
-    return _sudoku(rows, of_box)
+    return _sudoku(int(rows), int(of_box))
 
 
 @lru_cache(maxsize=64)

@@ -159,7 +159,7 @@ class Task:
 def whole(number: object, most: int, expected: str) -> int:
     """Return a size or another whole number from 1 to ``most``; ``expected`` begins the error if it is not one."""
     try:
-        found = index(number)  # type: ignore[arg-type]
+        found = index(None if isinstance(number, bool) else number)  # type: ignore[arg-type]
     except TypeError:
         found = 0
     if not 1 <= found <= most:
