@@ -247,6 +247,18 @@ def test_boards_that_their_drawing_would_not_show(call, name, text, words):
     assert words in err
 
 
+def test_boards_of_kakuro_data_are_different(call):
+    """Their runs and sums, too: every query brings its own."""
+    own = ["data", "build", "kakuro", "--out", "one.safetensors", "--task-file", EXAMPLES / "tasks" / "kakuro.py"]
+    assert call(*own, "--size", 2, "--queries", 30)[0] == 0
+    data, task = Dataset.load("one.safetensors"), use_task_file(EXAMPLES / "tasks" / "kakuro.py")
+    problems = data.own.problems(data.problem)
+    assert len({task.format(problem, query) for problem, query in zip(problems, data.query, strict=True)}) == 30
+    code, _, err = call(*own, "--size", 1, "--queries", 3, "--force")
+    assert code == 2
+    assert "queries: asked for 3, but only 1 different ones were found" in err
+
+
 def test_a_size_that_a_text_does_not_have(call):
     own = ["--task-file", EXAMPLES / "tasks" / "magic_square.py"]
     assert call("count", "magic-square", "8 . . . 5 . . . .", "--size", 3, *own)[:2] == (0, "2\n")
