@@ -132,6 +132,6 @@ if __name__ == "__main__":
     from oneofmany.exact import solve
     from oneofmany.testing import check_task
 
-    check_task(TASK, sizes=[1, 2], limit=100)
+    check_task(TASK, sizes=[2, 3], limit=100)
     query = parse(".... r1c1+r1c2=3 r2c1+r2c2=5 r1c1+r2c1=3 r1c2+r2c2=5")
     print(draw(query.problem, solve(query.problem, query.values[None], limit=1).solutions[0]))
