@@ -247,6 +247,15 @@ def test_boards_that_their_drawing_would_not_show(call, name, text, words):
     assert words in err
 
 
+@pytest.mark.parametrize("name", ["latin", "sudoku_x"])
+def test_a_file_has_several_queries(call, name):
+    own = ["--task-file", EXAMPLES / "tasks" / f"{name}.py"]
+    Path("queries.txt").write_text("# two\n1" + "." * 15 + "\n\n" + "." * 15 + "2\n")
+    code, out, err = call("count", name.replace("_", "-"), "queries.txt", *own)
+    assert code == 0, err
+    assert out.split() == (["144", "144"] if name == "latin" else ["12", "12"])
+
+
 def test_boards_of_kakuro_data_are_different(call):
     """Their runs and sums, too: every query brings its own."""
     own = ["data", "build", "kakuro", "--out", "one.safetensors", "--task-file", EXAMPLES / "tasks" / "kakuro.py"]
