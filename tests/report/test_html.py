@@ -313,6 +313,8 @@ def test_viewer_draws_graphs_and_sums(browser, tmp_path):
     pick(browser, 2)
     same = browser.evaluate("[...document.querySelectorAll('.viewer .closest ~ span')].map((s) => s.textContent)")
     assert same[0] == "4 / 4"  # not the nodes that only other graphs of the data have
+    assert "two runs" in browser.evaluate("document.querySelector('#boards').innerText")
+    assert "two runs" not in render(Grid.of([]), [], viewers[:1])
     assert browser.messages == []
 
 
