@@ -107,7 +107,7 @@ def draw_boards(rng: np.random.Generator, n: int, number: int) -> list[list[list
 
 def build(problem: Problem, queries: int, split, seed: int) -> Dataset:
     """Fill random boards, and give up to half of their digits; those with more than 50 solutions are left out."""
-    rng, cells, kept = np.random.default_rng(seed), problem.variables, []
+    rng, cells, kept, seen, fruitless = np.random.default_rng(seed), problem.variables, [], set(), 0
     while len(kept) < queries:
         boards, made = draw_boards(rng, problem.size, 64), []
         black = np.array([[not any(at in run for run in runs) for at in range(cells)] for runs in boards], np.uint8)
@@ -118,7 +118,12 @@ def build(problem: Problem, queries: int, split, seed: int) -> Dataset:
                 rules = [rule for run in runs for rule in cage("run", run, 9, int(full[run].sum()))]
                 made.append((rules, np.where(rng.random(cells) < rng.random() / 2, full, black[at])))
         texts = [write(problem.with_rules(rules), values) for rules, values in made]
-        made = [one for one, own in zip(made, texts_in_split(texts, split), strict=True) if own]
+        mine = zip(texts, made, texts_in_split(texts, split), strict=True)
+        made = list({text: one for text, one, own in mine if own and text not in seen}.values())
+        seen.update(texts)
+        fruitless = 0 if made else fruitless + 1
+        if fruitless == 50:
+            raise ValueError(f"queries: asked for {queries:,}, but only {len(kept):,} different ones were found")
         own = [problem.with_rules(rules) for rules, _ in made]
         found = solve_each(own, np.array([values for _, values in made]), limit=51, branches=20_000)
         few = found.finished & (found.total <= 50)
@@ -134,6 +139,6 @@ if __name__ == "__main__":
     from oneofmany.exact import solve
     from oneofmany.testing import check_task
 
-    check_task(TASK, sizes=[1, 2], limit=100)
+    check_task(TASK, sizes=[2, 3], limit=100)
     query = parse(".... r1c1+r1c2=3 r2c1+r2c2=5 r1c1+r2c1=3 r1c2+r2c2=5")
     print(draw(query.problem, solve(query.problem, query.values[None], limit=1).solutions[0]))

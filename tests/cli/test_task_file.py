@@ -261,6 +261,27 @@ def test_boards_that_their_drawing_would_not_show(call, name, text, words):
     assert words in err
 
 
+@pytest.mark.parametrize("name", ["latin", "sudoku_x"])
+def test_a_file_has_several_queries(call, name):
+    own = ["--task-file", EXAMPLES / "tasks" / f"{name}.py"]
+    Path("queries.txt").write_text("# two\n1" + "." * 15 + "\n\n" + "." * 15 + "2\n")
+    code, out, err = call("count", name.replace("_", "-"), "queries.txt", *own)
+    assert code == 0, err
+    assert out.split() == (["144", "144"] if name == "latin" else ["12", "12"])
+
+
+def test_boards_of_kakuro_data_are_different(call):
+    """Their runs and sums, too: every query brings its own."""
+    own = ["data", "build", "kakuro", "--out", "one.safetensors", "--task-file", EXAMPLES / "tasks" / "kakuro.py"]
+    assert call(*own, "--size", 2, "--queries", 30)[0] == 0
+    data, task = Dataset.load("one.safetensors"), use_task_file(EXAMPLES / "tasks" / "kakuro.py")
+    problems = data.own.problems(data.problem)
+    assert len({task.format(problem, query) for problem, query in zip(problems, data.query, strict=True)}) == 30
+    code, _, err = call(*own, "--size", 1, "--queries", 3, "--force")
+    assert code == 2
+    assert "queries: asked for 3, but only 1 different ones were found" in err
+
+
 def test_a_size_that_a_text_does_not_have(call):
     own = ["--task-file", EXAMPLES / "tasks" / "magic_square.py"]
     assert call("count", "magic-square", "8 . . . 5 . . . .", "--size", 3, *own)[:2] == (0, "2\n")

@@ -161,6 +161,9 @@ def test_parts_of_another_build_are_refused(tmp_path, monkeypatch):
     [
         (lambda: build_benchmark_colouring(4, "test"), "colours: the benchmark has graphs for 3 and 5 colours, got 4"),
         (lambda: build_benchmark_colouring(3, "test", (17,)), "nodes: the benchmark has graphs of 16, 32"),
+        (lambda: build_benchmark_colouring(3, "test", (16, 16)), "nodes: expected different numbers, got 16, 16"),
+        (lambda: build_colouring(1, (5,), colours=0), "colours: expected 1 to 255, got 0"),
+        (lambda: build_colouring(1, (5,), seed=-1), "seed: expected at least 0, got -1"),
         (lambda: build_colouring(0, (5,)), "queries and nodes: expected at least 1, got 0"),
         (lambda: build_colouring(1, (5,), degrees=(3, 2)), "degree: expected two rising numbers from 0, got 3 and 2"),
         (lambda: build_colouring(99, (3,), degrees=(1, 2)), "queries: asked for 99, but only .* different graphs"),

@@ -49,6 +49,11 @@ def test_comments_in_front_of_a_dimacs_graph_are_its_own():
     assert [(query.problem.variables, query.problem.values) for query in found] == [(2, 4), (3, 5)]
 
 
+def test_commas_in_a_comment_are_no_csv_header():
+    (query,) = read_queries("colouring", "\nc A random graph, drawn by hand, puzzle\nc\np edge 2 1\ne 1 2\n")
+    assert query.relations.tolist() == [[0, 1]]
+
+
 @given(graphs(), st.sampled_from([30, 100]))
 def test_what_commands_print_is_read(case, width):
     problem, values, relations = case
@@ -58,7 +63,7 @@ def test_what_commands_print_is_read(case, width):
 
 
 def test_the_forms():
-    line = TASK.parse("1-2, 2-3; 3-1")
+    line = TASK.parse("1-2, 2-3; 3-1;")
     assert (line.problem.variables, line.problem.values) == (3, 3)
     assert line.relations.tolist() == [[0, 1], [1, 2], [0, 2]]
     both_ways = TASK.parse("c a file\n\np col 4 2\ne 1 2\ne 2 1\n\ne 4 2\n")

@@ -295,7 +295,9 @@ def test_viewer_draws_graphs_and_sums(browser, tmp_path):
         square = trace(Settling(), make_batch(task.name, "8 . . . 5 . . . ."))
     finally:
         del TASKS[task.name]
-    (tmp_path / "report.html").write_text(render(Grid.of([]), [], [("graph", graph), ("square", square)]), "utf-8")
+    smaller = trace(Settling(), make_batch("colouring", "k=3 n=6 1-2 2-3 3-1 3-4 5=1 6=1"))
+    viewers = [("graph", graph), ("square", square), ("smaller", smaller)]
+    (tmp_path / "report.html").write_text(render(Grid.of([]), [], viewers), "utf-8")
     browser.messages.clear()
     browser.open(tmp_path / "report.html")
     drawn = "[...document.querySelector('.viewer .board').querySelectorAll('{}')]"
@@ -308,6 +310,11 @@ def test_viewer_draws_graphs_and_sums(browser, tmp_path):
     assert browser.evaluate(f"{drawn.format('line')}.{wrong}") == broken > 0
     pick(browser, 1)
     assert browser.evaluate(numbers).count("15") == 6
+    pick(browser, 2)
+    same = browser.evaluate("[...document.querySelectorAll('.viewer .closest ~ span')].map((s) => s.textContent)")
+    assert same[0] == "4 / 4"  # not the nodes that only other graphs of the data have
+    assert "two runs" in browser.evaluate("document.querySelector('#boards').innerText")
+    assert "two runs" not in render(Grid.of([]), [], viewers[:1])
     assert browser.messages == []
 
 

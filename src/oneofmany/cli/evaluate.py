@@ -174,7 +174,8 @@ def print_graphs(evaluated: Evaluated, rows: Sequence[dict[str, Any]]) -> None:
         table.append([*keys, row["graphs"], row["one"]["total"], *(row[view] for view in views)])
     data, steps = about["data"], about["steps"]
     how = [f"{about['network']} network", f"{steps} steps", f"{about['starts']} start{'s' * (about['starts'] > 1)}"]
-    print_table(f"{data['name']}: {data['queries']:,} graphs, {', '.join(how)}; % of solvable graphs", names, table)
+    what = f"{data['queries']:,} graphs, {', '.join(how)}; % of the graphs known to be solvable"
+    print_table(f"{data['name']}: {what}", names, table)
 
 
 def print_table(title: str, names: list[str], rows: Iterable[Sequence[Any]]) -> None:

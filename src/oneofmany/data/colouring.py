@@ -142,9 +142,12 @@ def build_colouring(
         effort: see there.
         threads: see there.
     """
-    low, high = usual_degrees(colours) if degrees is None else degrees
     if queries < 1 or not sizes or min(sizes) < 1:
         raise ValueError(f"queries and nodes: expected at least 1, got {queries} and {list(sizes)}")
+    if seed < 0:
+        raise ValueError(f"seed: expected at least 0, got {seed}")
+    colouring(max(sizes), colours)  # refuses too many nodes or colours before anything is drawn
+    low, high = usual_degrees(colours) if degrees is None else degrees
     if not 0 <= low <= high:
         raise ValueError(f"degree: expected two rising numbers from 0, got {low} and {high}")
     about: dict[str, Any] = {"builder": "colouring", "queries": queries, "nodes": list(sizes), "colours": colours}

@@ -40,6 +40,8 @@ def benchmark_graphs(colours: int, part: Part, sizes: Sequence[int] = SIZES) -> 
         raise ValueError(f"colours: the benchmark has graphs for 3 and 5 colours, got {colours}")
     if unknown := [size for size in sizes if size not in SIZES]:
         raise ValueError(f"nodes: the benchmark has graphs of {', '.join(map(str, SIZES))} nodes, got {unknown[0]}")
+    if len(set(sizes)) < len(sizes):
+        raise ValueError(f"nodes: expected different numbers, got {', '.join(map(str, sizes))}")
     seed, number = PARTS[part]
     for nodes in sizes:
         for degree in DEGREES[colours].tolist():

@@ -182,6 +182,7 @@ def render(
         recipes=_recipes(grid),
         anchors=anchors,
         viewers=Markup(embedded(shown)) if shown else None,
+        compared=len(shown) > 1,
         light=Markup(css(LIGHT)),
         dark=Markup(css(DARK)),
         style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),

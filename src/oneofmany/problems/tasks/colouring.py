@@ -126,7 +126,7 @@ class _Line:
     """``k=3 n=5 1-2 2-3 1=2``."""
 
     def read(self, graph: _Graph, text: str) -> None:
-        for word in re.split(r"[\s,;]+", text.strip()):
+        for word in re.findall(r"[^\s,;]+", text):
             if not (found := WORD.fullmatch(word)):
                 raise ValueError(f"{word!r}: expected an edge like 1-2, a colour like 1=2, k=3 or n=5")
             name, number, node, colour, a, b = found.groups()

@@ -19,6 +19,8 @@ _TITLE = re.compile(r"query|(?:solution|answer|step) \d+")
 _CAPTION = re.compile(r"[a-z]{3}")
 _MORE = re.compile(r"\.\.\. and [\d,]+ more")
 _COMMENT = re.compile(r"(?:^\s*|\s)#.*|^\s*(?://|%).*")
+_REMARK = re.compile(r"\s*c(?:\s|$)")
+"""A comment of a DIMACS file, whose task reads it."""
 _HEADING = re.compile(r"\s*(?:board|grid|problem|puzzle|sudoku) *(?:no\.|#)? *\d+ *[:.]?\s*", re.IGNORECASE)
 _LONGEST_HEADING = 40
 _SECTION = re.compile(r"\[([A-Za-z ]{1,40})\]")
@@ -70,7 +72,7 @@ def lines_of(text: str) -> list[list[Line] | TextError]:
     lines = [Line(line.number, "") if _HEADING.fullmatch(line.text[:_LONGEST_HEADING]) else line for line in lines]
     if any(sign in text for sign in ("#", "//", "%")):
         lines = [Line(line.number, _COMMENT.sub("", line.text)) for line in lines]
-    first = next((at for at, line in enumerate(lines) if line.text.strip()), None)
+    first = next((at for at, line in enumerate(lines) if line.text.strip() and not _REMARK.match(line.text)), None)
     if first is None:
         return [lines]
     names, delimiter = _names(lines[first].text)

@@ -131,7 +131,7 @@ class Task:
                 yield lines.line, lines
                 continue
             found = list(find(lines, size)) if len(parts) > 1 else find(lines, size)
-            if isinstance(found, list) and len(found) != 1:
+            if len(parts) > 1 and isinstance(found, list) and len(found) != 1:
                 why = f"the field has {len(found)} queries, expected 1" if found else "the field has no query"
                 found = [(lines[0].number, lines[0].error(why))]
             yield from found

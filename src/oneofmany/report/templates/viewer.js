@@ -198,8 +198,9 @@
     function show(step) {
       let frame = 0;
       while (frame + 1 < board.steps.length && board.steps[frame + 1] <= step) frame++;
-      const answer = board.answers[frame], valid = board.valid[frame], total = board.query.length;
-      const agree = board.solutions.map((solution) => solution.reduce((sum, value, v) => sum + (value === answer[v] ? 1 : 0), 0));
+      const answer = board.answers[frame], valid = board.valid[frame];
+      const absent = (board.absent || []).length, total = board.query.length - absent;  // absent cells are given
+      const agree = board.solutions.map((solution) => solution.reduce((sum, value, v) => sum + (value === answer[v] ? 1 : 0), -absent));
       const at = agree.indexOf(Math.max(...agree)), reached = at >= 0 && agree[at] === total;
       // An answer that keeps every rule has no wrong cells, listed or not.
       const wrong = answer.map((value, v) => !valid && (at >= 0 ? value !== board.solutions[at][v] : value === 0));
