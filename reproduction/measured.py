@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oneofmany.evaluation.record import Record
+from reproduction.experiments import GALLERY
 
 FILE = Path("src") / "oneofmany" / "recipes" / "measured.json"
 
@@ -19,7 +20,8 @@ def measured_json(records: Iterable[Record]) -> str:
     The accuracy is that of the fresh test if all seeds were tested on it, otherwise that of the first test.
     """
     of_recipe: dict[str, dict[int, Record]] = defaultdict(dict)
-    for record in sorted(records, key=lambda one: bool(one.apart)):  # runs that count come before repeated ones
+    in_package = (one for one in records if one.apart != GALLERY)
+    for record in sorted(in_package, key=lambda one: bool(one.apart)):  # runs that count come before repeated ones
         if record.finished and record.seconds is not None:
             of_recipe[record.recipe].setdefault(record.seed, record)
     lines = (

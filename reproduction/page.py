@@ -25,6 +25,7 @@ from reproduction.curves import in_a_table, sizes, starts, steps
 from reproduction.example2 import example_chart
 from reproduction.experiments import experiments, listed, our_repeated, splits
 from reproduction.figures import page_charts, results_chart
+from reproduction.gallery import gallery
 from reproduction.given_rules import given_rules
 from reproduction.graph_objectives import objectives_tables
 from reproduction.graphs import graph_tables
@@ -147,6 +148,7 @@ def our_tables(grid: Grid) -> list[Table]:
         *(table(grid) for table in (*tables, our_repeated)),
         *graph_tables(grid),
         *objectives_tables(grid),
+        gallery(grid),
         replace(rest, name="our-other-data", title=f"Our network: {rest.title.lower()}"),
     ]
 
