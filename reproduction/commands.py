@@ -63,7 +63,7 @@ def _lines(what: str, commands: Sequence[str]) -> list[str]:
     for command in commands:
         if trained := _TRAIN.fullmatch(command):
             runs[trained[1], trained[2]] += []
-        elif evaluated := _EVALUATE.fullmatch(command):
+        elif (evaluated := _EVALUATE.fullmatch(command)) and "--task-file" not in command:
             runs[evaluated[1], evaluated[2]].append(evaluated[3] + evaluated[4])
         else:
             other.append(f"| {_plain(what)} | `{command}` | | |")

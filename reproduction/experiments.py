@@ -24,7 +24,7 @@ GRAPHS = f"{EXPERIMENTS}/colouring"
 PAIRS = f"{GRAPHS}-pairs"
 """The folder of runs of the earlier network, in which every edge of a graph was a rule of its own."""
 GALLERY = f"{EXPERIMENTS}/gallery"
-"""The folder of runs on the tasks of the gallery, which are not in the package."""
+"""How the folders of runs on the tasks of the gallery begin, which are not in the package."""
 REPEATED = f"{EXPERIMENTS}/repeated"
 """The folder of runs that were made a second time with the same command."""
 OWN_TABLES = frozenset(one.name for one in ingredient_recipes())
@@ -78,7 +78,7 @@ def experiments(grid: Grid) -> Table:
     own = ours(grid)
     shown = [
         *by_puzzle(own),
-        *(r for r in own.apart if r.apart in (GRAPHS, PAIRS, GALLERY, REPEATED) or r.apart.startswith(COMPLETION)),
+        *(r for r in own.apart if r.apart in (GRAPHS, PAIRS, REPEATED) or r.apart.startswith((COMPLETION, GALLERY))),
     ]
     shown += [record for record in own.apart if record.recipe in OWN_TABLES]
     groups: dict[tuple[str, str], list[Record]] = {}

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from oneofmany.data.benchmark import LARGE
 from oneofmany.evaluation.searching import Searched, SearchPoint
+from oneofmany.evaluation.statistics import over_seeds_or_queries
 from oneofmany.pictures.lines import Line, draw_lines, legend_room
 from oneofmany.pictures.searches import RESTARTS, STYLES
 from oneofmany.pictures.themes import Chart
 from oneofmany.recipes import data_of, recipe
 from oneofmany.report.cells import accuracy_cell, wilson_cell, with_interval
-from oneofmany.report.grid import Grid, over_seeds_or_queries
+from oneofmany.report.grid import Grid
 from oneofmany.report.table import Cell, Column, Table, columns
 from reproduction.hard import runs_by_way, seeds_cell
 from reproduction.ours import INTERVALS

@@ -20,7 +20,7 @@ def measured_json(records: Iterable[Record]) -> str:
     The accuracy is that of the fresh test if all seeds were tested on it, otherwise that of the first test.
     """
     of_recipe: dict[str, dict[int, Record]] = defaultdict(dict)
-    in_package = (one for one in records if one.apart != GALLERY)
+    in_package = (one for one in records if not one.apart.startswith(GALLERY))
     for record in sorted(in_package, key=lambda one: bool(one.apart)):  # runs that count come before repeated ones
         if record.finished and record.seconds is not None:
             of_recipe[record.recipe].setdefault(record.seed, record)

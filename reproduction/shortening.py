@@ -46,10 +46,15 @@ def _original(one: Record | Evaluation, command: str) -> str | None:
 
 
 def shorten(folder: Path = RECORDS) -> list[str]:
-    """Shorten the commands of all records below a folder; return the names of the files that changed."""
+    """Shorten the commands of all records below a folder; return the names of the files that changed.
+
+    Commands that name the file of a task stay as they are: without it the recipe is not known.
+    """
     changed = []
     for path in sorted(folder.rglob("*.json")):
         record = read_record(path)
+        if "--task-file" in (record.command or ""):
+            continue
         short = shortened(record)
         commands = [(one.command, [e.command for e in one.evaluations.values()]) for one in (record, short)]
         if commands[0] != commands[1]:

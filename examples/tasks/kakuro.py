@@ -76,8 +76,7 @@ def draw(
     for run, each in runs:
         row, column = divmod(run[0], n)
         across = len(run) == 1 or run[1] == run[0] + 1
-        before = (row, column - 1) if across else (row - 1, column)
-        clues.setdefault(before, ["", ""])[across] = str(each)
+        clues.setdefault((row, column - 1) if across else (row - 1, column), ["", ""])[across] = str(each)
     white, lines = {cell for run, _ in runs for cell in run}, []
     for row in range(-1, n):
         words = []
@@ -87,10 +86,8 @@ def draw(
             if inside and at in white:
                 word = str(values[at] or "·")
                 words.append(f"  {paint(word, given is None or bool(given[at])) if values[at] else word}  ")
-            elif down or across:
-                words.append(f"{down:>2}\\{across:<2}")
             else:
-                words.append("  ■  " if inside else " " * 5)
+                words.append(f"{down:>2}\\{across:<2}" if down or across else "  ■  " if inside else " " * 5)
         lines.append(" ".join(words).rstrip())
     return "\n".join(lines)
 
@@ -121,8 +118,7 @@ def build(problem: Problem, queries: int, split, seed: int) -> Dataset:
         mine = zip(texts, made, texts_in_split(texts, split), strict=True)
         made = list({text: one for text, one, own in mine if own and text not in seen}.values())
         seen.update(texts)
-        fruitless = 0 if made else fruitless + 1
-        if fruitless == 50:
+        if (fruitless := 0 if made else fruitless + 1) == 50:
             raise ValueError(f"queries: asked for {queries:,}, but only {len(kept):,} different ones were found")
         own = [problem.with_rules(rules) for rules, _ in made]
         found = solve_each(own, np.array([values for _, values in made]), limit=51, branches=20_000)

@@ -1,6 +1,7 @@
 """What the pages say about the checker and the other conditions is true of the recipes."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,13 @@ import pytest
 import oneofmany
 from oneofmany.recipes import data_of, matching, recipe, recipes
 from oneofmany.recipes.ingredients import SHORT_CHECKER, SHORT_RECIPE, factorial
+from oneofmany.recipes.ours import own_task
 from oneofmany.report import Grid
 from oneofmany.report.grid import TASKS, name_of
-from oneofmany.training.settings import CHOOSING
+from oneofmany.training.settings import CHOOSING, from_json
 from reproduction.bundle import WEIGHTS
 from reproduction.conditions import conditions
+from reproduction.experiments import GALLERY
 from reproduction.figures import page_charts
 from reproduction.ingredients import LISTED
 from reproduction.ours import main_table, training_with_checker
@@ -124,6 +127,16 @@ def listed_both_ways():
     return len(pairs) == 4 and all(a not in CHECKED and b in CHECKED for a, b in pairs)
 
 
+def gallery_as_it_is():
+    """The networks of the gallery have the settings of any task's recipe, which does not use the checker."""
+    found = [record for record in GRID.apart if record.apart.startswith(GALLERY)]
+    return bool(found) and all(
+        replace(from_json(record.settings), device="auto", threads=None) == own_task(record.task, "minloss").settings
+        and not record.setting("discover")
+        for record in found
+    )
+
+
 OTHER_ROWS = (("futoshiki/minloss/equivariant", "flags"), ("sudoku/minloss/equivariant", "checker"))
 CLAIMS = {
     # README.md, results.md, captions
@@ -171,6 +184,9 @@ CLAIMS = {
     "The recipes `sudoku/OBJECTIVE/equivariant` use it for these objectives, without a checker": lambda: all(
         recipe(f"sudoku/{objective}/equivariant").spare_settled for objective in CHOOSING
     ),
+    # gallery.md
+    "MinLoss, the recipe `TASK/minloss/equivariant` of any task as it is": gallery_as_it_is,
+    "no checker in training, and the rules only judge at test time": gallery_as_it_is,
     # colouring.md, hard-sudokus.md
     "in training also as a checker and for a local search": lambda: all(mends(name) for name in WIDE),
     "these networks also had the rules as a checker and for a local search": lambda: all(mends(name) for name in WIDE),

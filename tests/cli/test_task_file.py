@@ -348,10 +348,10 @@ def test_builders_of_the_package_and_sizes_of_examples_are_named(call):
     code, _, err = call("data", "build", "colouring", "--queries", 5, "--out", "x")
     assert code == 2
     assert "only a builder of its own can draw: use oneofmany data colouring" in err
-    killer = ["--size", 4, "--queries", 1, "--out", "x", "--task-file", EXAMPLES / "tasks" / "killer.py"]
+    killer = ["--size", 8, "--queries", 1, "--out", "x", "--task-file", EXAMPLES / "tasks" / "killer.py"]
     code, _, err = call("data", "build", "killer", *killer)
     assert code == 2
-    assert "size: expected a Killer Sudoku of 9 x 9 cells, got 4" in err
+    assert "size: expected a Killer Sudoku of 4 x 4, 6 x 6 or 9 x 9 cells, got 8" in err
 
 
 def test_an_entry_point_is_known_by_its_name(call, tmp_path, monkeypatch):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+
+from oneofmany.evaluation.scores import wilson
 
 SMALLEST_P = 1e-300
 """Smaller p-values are printed as a bound."""
@@ -88,6 +90,22 @@ def over_seeds(values: Sequence[float], dev: Sequence[float], level: float = 0.9
         raise ValueError(f"dev: expected {len(values)} values, one per seed, got {len(dev)}")
     mean, standard_error, low, high = _interval(values, level)
     return SeedSummary(mean, standard_error, low, high, float(values[int(np.argmax(_finite("dev", dev)))]))
+
+
+def over_seeds_or_queries(
+    shares: Sequence[float], dev: Sequence[float], queries: Sequence[int | None] = ()
+) -> SeedSummary:
+    """Summarise one share per seed in percent; ``dev`` and the result are as in ``over_seeds``.
+
+    If the seeds do not differ and ``queries``, the number of queries of each seed, is known, the interval is Wilson's
+    over the queries. They are not pooled, because the seeds share them.
+    """
+    found = over_seeds([100 * share for share in shares], dev)
+    fewest = min(filter(None, queries), default=0)
+    if len(shares) == 1 or len(set(shares)) > 1 or not fewest:
+        return found
+    low, high = wilson(round(shares[0] * fewest), fewest)
+    return replace(found, low=100 * low, high=100 * high, over="queries")
 
 
 def gain(values: Mapping[int, float], baseline: Mapping[int, float], level: float = 0.95) -> Gain:

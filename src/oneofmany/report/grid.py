@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from oneofmany.evaluation.record import SUBSETS, Evaluation, Record, Subset, flattened
-from oneofmany.evaluation.scores import wilson
-from oneofmany.evaluation.statistics import SeedSummary, over_seeds
+from oneofmany.evaluation.statistics import SeedSummary, over_seeds_or_queries
 
 TASKS = ("nqueens", "futoshiki", "sudoku")
 OBJECTIVES = ("naive", "random", "unique", "ccloss", "minloss", "iexplr", "selectr")
@@ -150,22 +149,6 @@ def summarise(shares: Iterable[tuple[Record, float | None]], queries: Sequence[i
     """
     known = [(share, dev_score(record)) for record, share in shares if share is not None]
     return over_seeds_or_queries([share for share, _ in known], [dev for _, dev in known], queries) if known else None
-
-
-def over_seeds_or_queries(
-    shares: Sequence[float], dev: Sequence[float], queries: Sequence[int | None] = ()
-) -> SeedSummary:
-    """Summarise one share per seed in percent; ``dev`` and the result are as in ``over_seeds``.
-
-    If the seeds do not differ and ``queries``, the number of queries of each seed, is known, the interval is Wilson's
-    over the queries. They are not pooled, because the seeds share them.
-    """
-    found = over_seeds([100 * share for share in shares], dev)
-    fewest = min(filter(None, queries), default=0)
-    if len(shares) == 1 or len(set(shares)) > 1 or not fewest:
-        return found
-    low, high = wilson(round(shares[0] * fewest), fewest)
-    return replace(found, low=100 * low, high=100 * high, over="queries")
 
 
 @dataclass(frozen=True)
