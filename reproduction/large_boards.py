@@ -123,7 +123,7 @@ def large_chart(grid: Grid, searches: Sequence[Searched] = ()) -> Chart | None:
             mean = found.get("mean", found.get("accuracy"))
             points.append((float(givens), mean, found.get("low"), found.get("high")))
             made += cell.commands
-        label = f"trained on {row.trained_on}: {row.network}"
+        label = f"trained on {row.trained_on}"
         lines.append(Line(label, "minloss", points, *STYLES[len(lines)]))
     if not lines:
         return None
