@@ -49,7 +49,7 @@ def objectives_table(grid: Grid, colours: int) -> Table:
 
 
 def objectives_answer(grid: Grid) -> str:
-    """The best of all objectives beside the loss from the rules alone and the worst one; empty without runs."""
+    """Every objective, the best one first, and the loss from the rules alone; empty unless all were run."""
     colours, nodes = 3, TRAINED_ON[-1]
     runs = {
         next(iter(of.runs)).objective: of for of in short_runs(grid, colours) if not of.earlier and nodes in of.sizes
