@@ -10,16 +10,13 @@ from reproduction.cells import updates_cell
 from reproduction.experiments import GALLERY
 from reproduction.runs import ours
 
-FILES = {"sudoku-x": "sudoku_x.py", "magic-square": "magic_square.py"}
-"""Task -> its file in ``examples/tasks``, where it is not the task's name."""
-
 
 def gallery(grid: Grid) -> Table:
     """Accuracy of one trajectory on every task's test queries, by the rules."""
     runs = [record for record in ours(grid).apart if record.apart.startswith(GALLERY)]
     rows = [
         (
-            *map(Cell, (record.task, str(test.data.size), FILES.get(record.task, f"{record.task}.py"))),
+            *map(Cell, (record.task, str(test.data.size), f"{record.task.replace('-', '_')}.py")),
             *(accuracy_cell([(record, test)], subset) for subset in SUBSETS),
             count_cell(test.data.queries),
             updates_cell([record]),
