@@ -58,32 +58,41 @@ def test_the_spread_is_the_best_minus_the_worst_objective():
     assert found.points == pytest.approx(55)
     assert found.found.mean == pytest.approx(55)
     text = given_rules_answer(grid)
-    assert "**N-Queens**, best minus worst of all seven objectives on MS queries" in text
     assert (
-        "without rules 55.0 points (MinLoss 76.0 %, Naive 21.0 %; paired by seed +55.00 [+55.00, +55.00]; "
-        "1 of 7 within a point of the best)" in text
+        "* **N-Queens**: without rules 55.00 points (MinLoss 76.00 %, Naive 21.00 %; paired by seed "
+        "+55.00 [+55.00, +55.00]; 1 of 5 within a point of the best), I-ExplR 69.00 %, SelectR 67.00 %;" in text
     )
     # One seed has no interval.
-    assert "with given rules 6.0 points (SelectR 96.0 %, Naive 90.0 %; 2 of 7 within a point of the best)." in text
+    given = "with given rules 4.00 points (MinLoss 94.00 %, Naive 90.00 %; 2 of 5 within a point of the best), "
+    assert f"{given}I-ExplR 95.00 %, SelectR 96.00 %." in text
+    assert "best minus worst of the 5 objectives with one phase" in text
     assert "larger than 0" in text
     assert text.endswith("(figures/given-rules.svg)")
 
 
-def test_the_table_says_that_a_network_was_told_about_symmetries():
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"augment": True}, ", symmetries in training"),
+        ({"augment": True, "reveal": 0.8}, ", symmetries and revealed cells in training"),
+        ({"augment": False, "reveal": 0.0}, ""),
+    ],
+)
+def test_the_table_says_what_helped_a_network_without_rules(fields, said):
     made = runs("sudoku", "transformer/augmented", "sudoku-test", MADE_UP)
-    told = [replace(record, settings={**record.settings, "augment": True}) for record in made]
+    told = [replace(record, settings={**record.settings, **fields}) for record in made]
     rows = given_rules(Grid.of(told)).rows
-    assert {row[1].text for row in rows} == {"not given (Transformer, symmetries in training)"}
+    assert {row[1].text for row in rows} == {f"not given (Transformer{said})"}
 
 
 def test_only_objectives_of_both_halves_are_compared():
     some = {name: MADE_UP[name] for name in ("random", "minloss", "iexplr")}
     text = given_rules_answer(Grid.of([*without_rules("sudoku", some), *with_rules("sudoku")]))
-    assert "best minus worst of 3 of the seven" in text
-    assert ", with given rules 4.0 points (I-ExplR 95.0 %, Random 91.0 %; 2 of 3 within a point of the best)." in text
+    both = "with given rules 3.00 points (MinLoss 94.00 %, Random 91.00 %; 1 of 2 within a point of the best), "
+    assert f"{both}I-ExplR 95.00 %, SelectR 96.00 %." in text
     alone = given_rules_answer(Grid.of(without_rules("sudoku", some)))
-    assert "without rules 40.0 points" in alone
-    assert ", with given rules " not in alone.splitlines()[0]
+    assert "without rules 40.00 points" in alone
+    assert "with given rules" not in alone.splitlines()[0]
 
 
 def test_a_row_names_its_test_set():
