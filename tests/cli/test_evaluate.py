@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,6 +97,17 @@ def test_table(runs, call):
     assert "1 solution " in out
     assert "2 solutions " in out
     assert "a listed solution" in out
+
+
+def test_queries_with_an_unknown_number_of_solutions_are_told_apart_from_os(runs, call):
+    data = Dataset.load(runs / "test.safetensors")
+    assert "unknown" not in call("evaluate", runs / "minloss", runs / "test.safetensors")[1]
+    unlisted = replace(data, total=np.full_like(data.total, -1))
+    unlisted.save(runs / "unknown.safetensors")
+    out = call("evaluate", runs / "minloss", runs / "unknown.safetensors")[1]
+    told = int((data.listed <= 1).sum())
+    assert 0 < told < len(data)
+    assert f"\nOS includes {told} queries whose number of solutions is unknown" in out
 
 
 def test_nothing_is_evaluated_twice_by_accident(runs, call):

@@ -152,6 +152,9 @@ def print_scores(evaluated: Evaluated) -> None:
         error = f"{100 * summary['error_rate']:.2f} %"
         rows += [[], ["error rate to the nearest listed answer", summary["overall"]["total"], error]]
     print_table(title, ["", "queries", *views], rows)
+    outcomes = evaluated.outcomes
+    if unknown := int(((outcomes.total < 0) & ~outcomes.multiple).sum()):
+        print(f"OS includes {unknown:,} queries whose number of solutions is unknown, with at most one of them listed")
     if summary["coverage"] is not None:
         print(f"coverage: {about['starts']} answers contain {100 * summary['coverage']:.2f} % of a query's solutions")
 
