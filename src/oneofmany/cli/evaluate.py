@@ -153,7 +153,8 @@ def print_scores(evaluated: Evaluated) -> None:
         rows += [[], ["error rate to the nearest listed answer", summary["overall"]["total"], error]]
     print_table(title, ["", "queries", *views], rows)
     outcomes = evaluated.outcomes
-    if unknown := int(((outcomes.total < 0) & ~outcomes.multiple).sum()):
+    unknown = int(((outcomes.total < 0) & ~outcomes.multiple).sum())
+    if unknown and outcomes.judged_by == "rules":  # without rules, OS means one listed answer
         print(f"OS includes {unknown:,} queries whose number of solutions is unknown, with at most one of them listed")
     if summary["coverage"] is not None:
         print(f"coverage: {about['starts']} answers contain {100 * summary['coverage']:.2f} % of a query's solutions")
